@@ -1,0 +1,64 @@
+"""One memory for every AI agent.
+
+Names are imported when they are first used, so that `import memshelf` costs next to nothing and needs no optional
+package. A name whose extra is not installed says which one it is.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers
+    from memshelf.errors import ErrorCode, MemoryStoreError
+    from memshelf.files.backends.in_process import InProcessFileStore
+    from memshelf.files.format import describe, validate_directory, validate_path
+    from memshelf.files.model import (
+        Changes,
+        FileEntry,
+        FileText,
+        FullResync,
+        GrepMatch,
+        Version,
+        VersionPage,
+    )
+    from memshelf.files.mount import DEFAULT_FILE_GUIDE, FileMount, MemoryCursors
+    from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileStore
+    from memshelf.limits import FileFormat, FileMemoryLimits
+    from memshelf.origin import Origin
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "memshelf.errors": ("ErrorCode", "MemoryStoreError"),
+    "memshelf.files.backends.in_process": ("InProcessFileStore",),
+    "memshelf.files.format": ("describe", "validate_directory", "validate_path"),
+    "memshelf.files.model": (
+        "Changes",
+        "FileEntry",
+        "FileText",
+        "FullResync",
+        "GrepMatch",
+        "Version",
+        "VersionPage",
+    ),
+    "memshelf.files.mount": ("DEFAULT_FILE_GUIDE", "FileMount", "MemoryCursors"),
+    "memshelf.files.protocol": ("FileStore", "HistoryFileStore", "SearchableFileStore"),
+    "memshelf.limits": ("FileFormat", "FileMemoryLimits"),
+    "memshelf.origin": ("Origin",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'memshelf' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

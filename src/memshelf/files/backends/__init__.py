@@ -1,0 +1,1 @@
+"""Where a file memory is kept."""

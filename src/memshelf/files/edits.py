@@ -1,0 +1,171 @@
+"""Changes that check their own condition against the file as it is now.
+
+Each reads the file, checks, and writes expecting the version that it read. When another writer got in between it reads
+and checks again, at most `retries` times, then `conflict_retries_exhausted`. A refusal carries the file as it is now.
+
+On a `HistoryFileStore`, a change made again under the same run and tool call answers with its first result, even though
+its condition no longer holds; under other arguments it is `forbidden`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.decide import call_reused
+from memshelf.files.format import validate_path
+from memshelf.files.model import FileText, Version
+from memshelf.files.protocol import FileStore, HistoryFileStore
+from memshelf.limits import FileFormat
+from memshelf.origin import Origin
+
+__all__ = ["Written", "append", "create", "edit", "find", "move"]
+
+Change = Callable[[FileText | None], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a change left the file. `size` is in UTF-8 bytes."""
+
+    path: str
+    version: str
+    size: int
+
+
+async def find(store: FileStore, path: str) -> FileText | None:
+    """The file, or `None` when there is none."""
+    try:
+        return await store.read(path)
+    except MemoryStoreError as error:
+        if error.code == "not_found":
+            return None
+        raise
+
+
+async def create(store: FileStore, path: str, content: str, *, origin: Origin, format: FileFormat) -> Written:
+    """Store a file at a path that is free. `already_exists`."""
+    path = validate_path(path, format)
+    version = await store.write(path, content, expected=None, origin=origin)
+    return Written(path, version, len(content.encode()))
+
+
+async def edit(
+    store: FileStore, path: str, old: str, new: str, *, origin: Origin, format: FileFormat, retries: int
+) -> Written:
+    """Replace the one occurrence of `old`. `not_found`, `no_match`, `ambiguous_match`."""
+    path = validate_path(path, format)
+
+    def edited(current: FileText | None) -> str:
+        current = _existing(current, path)
+        count = current.text.count(old) if old else 0
+        if count == 0:
+            raise MemoryStoreError(
+                "no_match",
+                f"The text to replace does not occur in {path}; nothing changed. Read the current content and decide "
+                "again.",
+                current=current,
+            )
+        if count > 1:
+            raise MemoryStoreError(
+                "ambiguous_match",
+                f"The text to replace occurs {count} times in {path}; nothing changed. Name it with more of the text "
+                "around it.",
+                current=current,
+            )
+        return current.text.replace(old, new, 1)
+
+    return await _change(store, path, edited, origin, retries)
+
+
+async def append(
+    store: FileStore, path: str, content: str, *, origin: Origin, format: FileFormat, retries: int
+) -> Written:
+    """Add `content` at the end of an existing file, starting on a new line. `not_found`."""
+    path = validate_path(path, format)
+
+    def appended(current: FileText | None) -> str:
+        text = _existing(current, path).text
+        return f"{text}\n{content}" if text and not text.endswith("\n") else text + content
+
+    return await _change(store, path, appended, origin, retries)
+
+
+async def move(
+    store: FileStore, source: str, destination: str, *, origin: Origin, format: FileFormat, retries: int
+) -> Written:
+    """Rename a file, whatever version it is at, to a destination that is free. `not_found`, `already_exists`."""
+    source, destination = validate_path(source, format), validate_path(destination, format)
+    if (done := await _replayed(store, origin)) is not None:
+        before = await _parent(store, done)
+        if done.path == destination and before is not None and before.path == source:
+            return Written(destination, done.id, done.size or 0)
+        raise call_reused()
+    for _ in range(retries + 1):
+        current = _existing(await find(store, source), source)
+        try:
+            version = await store.move(source, destination, expected=current.version, origin=origin)
+        except MemoryStoreError as error:
+            if error.code != "version_mismatch":
+                raise
+        else:
+            return Written(destination, version, len(current.text.encode()))
+    raise await _exhausted(store, source, retries)
+
+
+async def _change(store: FileStore, path: str, change: Change, origin: Origin, retries: int) -> Written:
+    if (done := await _replayed(store, origin)) is not None:
+        before = await _parent(store, done)
+        if done.path == path and done.text is not None and _outcome(change, before) == done.text:
+            return Written(path, done.id, len(done.text.encode()))
+        raise call_reused()
+    for _ in range(retries + 1):
+        current = await find(store, path)
+        text = change(current)
+        try:
+            expected = current.version if current is not None else None
+            version = await store.write(path, text, expected=expected, origin=origin)
+        except MemoryStoreError as error:
+            if error.code != "version_mismatch":
+                raise
+        else:
+            return Written(path, version, len(text.encode()))
+    raise await _exhausted(store, path, retries)
+
+
+async def _replayed(store: FileStore, origin: Origin) -> Version | None:
+    if origin.run_id is None or origin.tool_call_id is None or not isinstance(store, HistoryFileStore):
+        return None
+    return await store.replayed(origin)
+
+
+async def _parent(store: FileStore, version: Version) -> FileText | None:
+    """The file that the change found; `None` when there was none, or when it has been redacted since."""
+    if version.parent_id is None or not isinstance(store, HistoryFileStore):
+        return None
+    before = await store.read_version(version.parent_id)
+    if before.path is None or before.text is None:
+        return None
+    return FileText(before.path, before.text, before.id)
+
+
+def _outcome(change: Change, before: FileText | None) -> str | None:
+    try:
+        return change(before)
+    except MemoryStoreError:
+        return None
+
+
+def _existing(current: FileText | None, path: str) -> FileText:
+    if current is None:
+        raise MemoryStoreError("not_found", f"{path} does not exist; nothing changed.")
+    return current
+
+
+async def _exhausted(store: FileStore, path: str, retries: int) -> MemoryStoreError:
+    return MemoryStoreError(
+        "conflict_retries_exhausted",
+        f"Other writers kept changing {path}; nothing changed after {retries} retries. Read it and decide again.",
+        current=await find(store, path),
+    )

@@ -1,0 +1,83 @@
+"""What a run sees of a store: a mount, and where its context stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from memshelf.files.protocol import FileStore
+
+__all__ = ["DEFAULT_FILE_GUIDE", "Access", "FileMount", "MemoryCursors"]
+
+Access: TypeAlias = Literal["read", "write"]
+
+DEFAULT_FILE_GUIDE = (
+    "Keep what will still matter in other conversations: preferences, decisions and their reasons, conventions, facts "
+    "to look up. Do not keep secrets, or the state of the task at hand. One topic, one Markdown file; its first line, "
+    "or a frontmatter description, says what it holds. Change the file that covers a topic instead of adding a second "
+    "one, and put related files into one directory."
+)
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileMount:
+    """One memory, mounted under a name.
+
+    `name` is how the model addresses it: `^[a-z][a-z0-9-]{0,62}$`. `access` is `"read"` or `"write"`. `guide` tells
+    the model what belongs in it (`None`: `DEFAULT_FILE_GUIDE`; `""`: nothing). The files of `always_load` lead its
+    context with their whole content. `cursor_key` names it in `MemoryCursors`, by default by its mount name.
+    """
+
+    name: str
+    store: FileStore
+    access: Access
+    guide: str | None = None
+    always_load: tuple[str, ...] = ()
+    cursor_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
+            raise ValueError(f"A memory's mount name matches ^[a-z][a-z0-9-]{{0,62}}$, and {self.name!r} does not.")
+        if self.access not in ("read", "write"):
+            raise ValueError(f"Mount {self.name}: access is 'read' or 'write', not {self.access!r}.")
+        if not isinstance(self.store, FileStore):
+            raise TypeError(f"Mount {self.name}: {type(self.store).__name__} is not a FileStore.")
+        if isinstance(self.always_load, str):
+            raise TypeError(f"Mount {self.name}: always_load is a sequence of paths, not one string.")
+        object.__setattr__(self, "always_load", tuple(self.always_load))
+
+    @property
+    def key(self) -> str:
+        """The name under which `MemoryCursors` keeps this memory's cursor."""
+        return self.cursor_key if self.cursor_key is not None else self.name
+
+
+class MemoryCursors:
+    """For each memory, the store's cursor of the context last delivered to one thread.
+
+    Keep one per thread. Persist `snapshot()` next to the thread's state, and pass it back as `positions`. A memory
+    without a cursor gets full context.
+    """
+
+    def __init__(self, positions: Mapping[str, str | None] | None = None) -> None:
+        self._positions = {key: cursor for key, cursor in (positions or {}).items() if cursor is not None}
+
+    def get(self, key: str) -> str | None:
+        """The cursor of one memory, or `None`."""
+        return self._positions.get(key)
+
+    def snapshot(self) -> dict[str, str]:
+        """A copy of all cursors, ready for JSON."""
+        return dict(self._positions)
+
+    def advance(self, key: str, cursor: str) -> None:
+        """Record what was delivered."""
+        self._positions[key] = cursor
+
+    def clear(self, key: str) -> None:
+        """Forget what was delivered, so that the next run gets full context."""
+        self._positions.pop(key, None)

@@ -1,0 +1,270 @@
+"""The seven tools through which a model reads and changes its memories, free of any framework.
+
+A door (an agent, an MCP server) binds them to a model: it offers `TOOLS`, calls `FileTools.view` and so on, returns the
+result as JSON, and turns a `MemoryStoreError` into the JSON of `failure`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from memshelf.errors import ErrorCode, MemoryStoreError
+from memshelf.files import edits, grep
+from memshelf.files.edits import find
+from memshelf.files.format import FileFormat, validate_directory, validate_path
+from memshelf.files.model import FileEntry, FileText, GrepMatch
+from memshelf.files.mount import Access, FileMount
+from memshelf.files.protocol import FileStore, SearchableFileStore
+from memshelf.limits import FileMemoryLimits
+from memshelf.origin import Origin
+
+__all__ = ["FILE_TOOLS", "FileTool", "FileToolKey", "FileTools", "Json", "failure", "selected"]
+
+FileToolKey: TypeAlias = Literal["view", "grep", "create", "edit", "append", "move", "delete"]
+Json: TypeAlias = dict[str, Any]  # any JSON value
+
+_WITH_CURRENT: frozenset[ErrorCode] = frozenset(
+    {
+        "already_exists",
+        "ambiguous_match",
+        "conflict_retries_exhausted",
+        "no_match",
+        "not_found",
+        "version_mismatch",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileTool:
+    """One tool as a door offers it. `access` is what a mount must allow for it."""
+
+    key: FileToolKey
+    access: Access
+    description: str
+
+    @property
+    def name(self) -> str:
+        """The name that the model calls: `memory_file_view`."""
+        return f"memory_file_{self.key}"
+
+    @property
+    def id(self) -> str:
+        """The name that permission rules use: `memory.file.view`."""
+        return f"memory.file.{self.key}"
+
+
+FILE_TOOLS: dict[FileToolKey, FileTool] = {
+    tool.key: tool
+    for tool in (
+        FileTool("view", "read", "List one directory of a memory, or read one file together with its version."),
+        FileTool("grep", "read", "Find the lines of a memory's files that contain a text, in any letter case."),
+        FileTool("create", "write", "Create a file in a memory, at a path that is still free."),
+        FileTool("edit", "write", "Replace a text that occurs exactly once in a memory file by another."),
+        FileTool("append", "write", "Add text at the end of a memory file, on a new line."),
+        FileTool("move", "write", "Move or rename a memory file to a path that is still free."),
+        FileTool("delete", "write", "Delete a memory file, if it is still at the version that you viewed."),
+    )
+}
+
+
+def selected(tools: Collection[FileToolKey] | None) -> tuple[FileTool, ...]:
+    """The tools named, in their usual order; all of them for `None`. `ValueError` for an unknown name."""
+    if isinstance(tools, str):
+        raise TypeError("`tools` is a collection of tool names, not one string.")
+    if tools is None:
+        return tuple(FILE_TOOLS.values())
+    if unknown := sorted(set(tools) - set(FILE_TOOLS)):
+        raise ValueError(f"Unknown file memory tools: {', '.join(unknown)}. There are {', '.join(FILE_TOOLS)}.")
+    return tuple(tool for key, tool in FILE_TOOLS.items() if key in tools)
+
+
+class FileTools:
+    """The tools over a set of mounts.
+
+    Every call checks again that the memory is mounted (`unknown_memory`) and that its access allows the tool
+    (`forbidden`). Results are JSON values; a refusal is raised as `MemoryStoreError`.
+    """
+
+    def __init__(self, mounts: Sequence[FileMount], limits: FileMemoryLimits | None = None) -> None:
+        self._mounts = {mount.name: mount for mount in mounts}
+        self._limits = limits or FileMemoryLimits()
+
+    async def view(self, memory: str, path: str = "") -> Json:
+        """One level of a directory (`""`, or a path that ends in `/` or names only a directory), or one file."""
+        store, format = self._store(memory, "view"), self._limits.format
+        if path == "" or path.endswith("/"):
+            directory = validate_directory(path, format)
+            return {"memory": memory, **_listing(directory, await store.list())}
+        path = validate_path(path, format)
+        if (file := await find(store, path)) is not None:
+            return {"memory": memory, **file_json(file, format)}
+        listing = _listing(f"{path}/", await store.list())
+        if not listing["directories"] and not listing["files"]:
+            raise _missing(path, memory)
+        return {"memory": memory, **listing}
+
+    async def grep(
+        self,
+        memory: str,
+        pattern: str,
+        path: str = "",
+        *,
+        regex: bool = False,
+        case_sensitive: bool = False,
+        limit: int = 50,
+    ) -> Json:
+        """Lines that contain `pattern`, under a directory (or of one file)."""
+        store, format = self._store(memory, "grep"), self._limits.format
+        directory = validate_directory(path if path == "" or path.endswith("/") else f"{path}/", format)
+        if isinstance(store, SearchableFileStore):
+            found, more = await store.search(
+                pattern, regex=regex, case_sensitive=case_sensitive, path=directory, limit=limit
+            )
+        else:
+            compiled = grep.Pattern.compile(pattern, regex=regex, case_sensitive=case_sensitive)
+            paths = [entry.path for entry in await store.list() if entry.path.startswith(directory)]
+            found, more = await _scan(store, paths, compiled, limit)
+        result: Json = {
+            "memory": memory,
+            "matches": [{"path": match.path, "line": match.line, "text": match.text} for match in found],
+            "truncated": more,
+        }
+        if not found:
+            result["hint"] = (
+                "No line matches. Try a shorter text or other words, or read the index with "
+                f'memory_file_view(memory="{memory}").'
+            )
+        return result
+
+    async def create(self, memory: str, path: str, content: str, *, origin: Origin) -> Json:
+        store = self._store(memory, "create")
+        written = await edits.create(store, path, content, origin=origin, format=self._limits.format)
+        return _written(memory, written)
+
+    async def edit(self, memory: str, path: str, old_string: str, new_string: str, *, origin: Origin) -> Json:
+        store, limits = self._store(memory, "edit"), self._limits
+        written = await edits.edit(
+            store, path, old_string, new_string, origin=origin, format=limits.format, retries=limits.write_retries
+        )
+        return _written(memory, written)
+
+    async def append(self, memory: str, path: str, content: str, *, origin: Origin) -> Json:
+        store, limits = self._store(memory, "append"), self._limits
+        written = await edits.append(
+            store, path, content, origin=origin, format=limits.format, retries=limits.write_retries
+        )
+        return _written(memory, written)
+
+    async def move(self, memory: str, source: str, destination: str, *, origin: Origin) -> Json:
+        store, limits = self._store(memory, "move"), self._limits
+        written = await edits.move(
+            store, source, destination, origin=origin, format=limits.format, retries=limits.write_retries
+        )
+        return {
+            "memory": memory,
+            "source": validate_path(source, limits.format),
+            "destination": written.path,
+            "version": written.version,
+        }
+
+    async def delete(self, memory: str, path: str, version: str, *, origin: Origin) -> Json:
+        store = self._store(memory, "delete")
+        path = validate_path(path, self._limits.format)
+        try:
+            await store.delete(path, expected=version, origin=origin)
+        except MemoryStoreError as error:
+            if error.code == "version_mismatch" and error.current is None:
+                raise _missing(path, memory) from None
+            raise
+        return {"memory": memory, "path": path, "deleted": True}
+
+    def _store(self, memory: str, key: FileToolKey) -> FileStore:
+        mount = self._mounts.get(memory)
+        if mount is None:
+            raise MemoryStoreError(
+                "unknown_memory", f"No memory {memory!r} is mounted. Mounted: {', '.join(self._mounts) or 'none'}."
+            )
+        if FILE_TOOLS[key].access == "write" and mount.access == "read":
+            raise MemoryStoreError("forbidden", f"Memory {memory} is read-only here; nothing changed.")
+        return mount.store
+
+
+def failure(error: MemoryStoreError, format: FileFormat) -> Json:
+    """A refusal as the model sees it. `current` stands there for the codes that show the file as it is now."""
+    shown: Json = {"error": error.code, "message": error.message}
+    if error.code in _WITH_CURRENT:
+        shown["current"] = file_json(error.current, format) if error.current is not None else None
+    return shown
+
+
+def file_json(file: FileText, format: FileFormat) -> Json:
+    """A file for the model, cut when a lowered limit left it larger than files may be."""
+    data = file.text.encode()
+    shown: Json = {"path": file.path, "version": file.version, "size": len(data), "content": file.text}
+    if len(data) > format.max_file_bytes:
+        shown |= {"content": data[: format.max_file_bytes].decode(errors="ignore"), "truncated": True}
+    return shown
+
+
+def _listing(directory: str, entries: Sequence[FileEntry]) -> Json:
+    counts: dict[str, int] = {}
+    files: list[Json] = []
+    for entry in entries:
+        if not entry.path.startswith(directory):
+            continue
+        below, nested, _ = entry.path[len(directory) :].partition("/")
+        if nested:
+            child = f"{directory}{below}/"
+            counts[child] = counts.get(child, 0) + 1
+        else:
+            files.append(
+                {
+                    "path": entry.path,
+                    "description": entry.description,
+                    "size": entry.size,
+                    "version": entry.version,
+                }
+            )
+    directories = [{"path": path, "files": count} for path, count in sorted(counts.items(), key=_by_path)]
+    return {"path": directory, "directories": directories, "files": files}
+
+
+def _by_path(item: tuple[str, int]) -> bytes:
+    return item[0].encode()
+
+
+async def _scan(
+    store: FileStore, paths: Sequence[str], pattern: grep.Pattern, limit: int
+) -> tuple[list[GrepMatch], bool]:
+    # Files are read a few at a time, so that a common word does not read the whole memory.
+    found: list[GrepMatch] = []
+    for start in range(0, len(paths), 32):
+        texts = [text for path in paths[start : start + 32] if (text := await _readable(store, path)) is not None]
+        matches, more = await asyncio.to_thread(grep.search, texts, pattern, limit - len(found))
+        found += matches
+        if more:
+            return found, True
+    return found, False
+
+
+async def _readable(store: FileStore, path: str) -> FileText | None:
+    try:
+        return await find(store, path)
+    except MemoryStoreError as error:
+        if error.code in ("invalid_file", "invalid_path"):  # swapped by hand for something that is no memory file
+            return None
+        raise
+
+
+def _written(memory: str, written: edits.Written) -> Json:
+    return {"memory": memory, "path": written.path, "version": written.version, "size": written.size}
+
+
+def _missing(path: str, memory: str) -> MemoryStoreError:
+    return MemoryStoreError(
+        "not_found", f'{path} does not exist. List the files with memory_file_view(memory="{memory}").'
+    )

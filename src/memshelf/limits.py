@@ -1,0 +1,49 @@
+"""Every number that a user may tune."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["FileFormat", "FileMemoryLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """What a memory file may look like. Sizes are UTF-8 bytes.
+
+    Lowering a limit keeps what is stored readable; only new writes are held to it.
+    """
+
+    max_file_bytes: int = 65_536
+    description_chars: int = 200
+    frontmatter_bytes: int = 2_048
+    path_bytes: int = 256
+
+    def __post_init__(self) -> None:
+        _require_at_least(self, 1, "max_file_bytes", "description_chars", "frontmatter_bytes", "path_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class FileMemoryLimits:
+    """The limits of a `FileMemoryCapability`.
+
+    `context_bytes` is what all memory context of one run may take, wrappers included; `always_load_bytes` what the
+    `always_load` files of one memory may take of it; `write_retries` how often a write whose file moved in between is
+    checked and tried again.
+    """
+
+    format: FileFormat = field(default_factory=FileFormat)
+    context_bytes: int = 32_768
+    always_load_bytes: int = 8_192
+    write_retries: int = 3
+
+    def __post_init__(self) -> None:
+        _require_at_least(self, 1, "context_bytes")
+        _require_at_least(self, 0, "always_load_bytes", "write_retries")
+
+
+def _require_at_least(limits: object, least: int, *names: str) -> None:
+    for name in names:
+        value = getattr(limits, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{type(limits).__name__}.{name} is a whole number of at least {least}, not {value!r}.")
