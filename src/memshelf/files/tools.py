@@ -96,14 +96,12 @@ class FileTools:
     async def view(self, memory: str, path: str = "") -> Json:
         """One level of a directory (`""`, or a path that ends in `/` or names only a directory), or one file."""
         store, format = self._store(memory, "view"), self._limits.format
-        if path == "" or path.endswith("/"):
-            directory = validate_directory(path, format)
-            return {"memory": memory, **_listing(directory, await store.list())}
-        path = validate_path(path, format)
-        if (file := await find(store, path)) is not None:
+        directory = path if path == "" or path.endswith("/") else f"{path}/"
+        directory = validate_directory(directory, format)
+        if directory != path and (file := await find(store, path)) is not None:
             return {"memory": memory, **file_json(file, format)}
-        listing = _listing(f"{path}/", await store.list())
-        if not listing["directories"] and not listing["files"]:
+        listing = _listing(directory, await store.list())
+        if directory and not listing["directories"] and not listing["files"]:
             raise _missing(path, memory)
         return {"memory": memory, **listing}
 
