@@ -1,0 +1,85 @@
+"""`SqliteFileStore`: durable writes, shared commits, reads, and changes at 10,000 files."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from pathlib import Path
+
+from bench import peers
+from bench.measure import Ratio, median_async, median_sync, show
+from memshelf import Origin, SqliteFileStore
+
+__all__ = ["run"]
+
+FILES = 10_000
+WRITERS = 16
+ORIGIN = Origin()
+
+
+async def run(place: Path) -> None:
+    async with SqliteFileStore(place / "memory.db") as store:
+        ours = await _writes(store, 200)
+        alone = await _throughput(store, 1, 100)
+        together = await _throughput(store, WRITERS, 100)
+    raw = _raw(place / "raw.db")
+    peer = peers.ask("pydantic-ai-harness==0.62.0", "3.11", peers.HARNESS_WRITES, str(place / "peer.db"))
+    ratios = [Ratio("durable write", ours, raw, "one raw durable commit of the same row", "at most 1.5x")]
+    if peer is not None:
+        ratios.append(Ratio("durable write", ours, peer, "pydantic-ai-harness 0.62 SqliteMemoryStore", "at most 0.33x"))
+    ratios.append(
+        Ratio(f"{WRITERS} writers in one process", together, alone, "one writer", "at least 5x", per_second=True)
+    )
+
+    async with SqliteFileStore(place / "large.db", durable=False) as store:
+        await asyncio.gather(
+            *(store.write(f"d{n % 100}/{n}.md", f"note {n}\n" * 20, expected=None, origin=ORIGIN) for n in range(FILES))
+        )
+        cursor = (await store.changes(None)).cursor
+        await store.write("late.md", "x", expected=None, origin=ORIGIN)
+        read = await median_async(lambda n: store.read(f"d{n % 100}/{n}.md"), 1000)
+        changes = await median_async(lambda _: store.changes(cursor), 300)
+        listing = await median_async(lambda _: store.list(), 21)
+        ratios.append(Ratio(f"read, {FILES:,} files", read, 0.1e-3, "0.1 ms", "at most 1x"))
+        ratios.append(Ratio(f"changes(), {FILES:,} files", changes, 1e-3, "1 ms", "at most 1x"))
+        ratios.append(Ratio(f"list(), {FILES:,} files", listing, 50e-3, "50 ms", ""))
+    show("SQLite", ratios)
+
+
+async def _writes(store: SqliteFileStore, rounds: int) -> float:
+    version = await store.write("a.md", "start", expected=None, origin=ORIGIN)
+
+    async def write(each: int) -> None:
+        nonlocal version
+        version = await store.write("a.md", f"{each} " * 200, expected=version, origin=ORIGIN)
+
+    return await median_async(write, rounds)
+
+
+async def _throughput(store: SqliteFileStore, writers: int, rounds: int) -> float:
+    async def writer(name: int) -> None:
+        path = f"w{writers}-{name}.md"
+        version = await store.write(path, "start", expected=None, origin=ORIGIN)
+        for each in range(rounds):
+            version = await store.write(path, f"{each} " * 200, expected=version, origin=ORIGIN)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(writer(name) for name in range(writers)))
+    return writers * (rounds + 1) / (time.perf_counter() - started)
+
+
+def _raw(database: Path) -> float:
+    connection = sqlite3.connect(database, isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("CREATE TABLE files (path TEXT PRIMARY KEY, text BLOB)")
+
+    def write(each: int) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?)", ("a.md", (f"{each} " * 200).encode()))
+        connection.execute("COMMIT")
+
+    median = median_sync(write, 200)
+    connection.close()
+    return median
