@@ -1,0 +1,72 @@
+"""From a specification to something that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar, overload
+
+from pydantic_ai import Agent, DeferredToolRequests, StructuredDict
+from pydantic_ai.capabilities import AgentCapability
+from pydantic_ai.models import Model
+from pydantic_ai.output import OutputSpec
+
+from memshelf.agent.permissions import ToolPermissionCapability, ToolPermissions
+from memshelf.agent.run import Executable
+from memshelf.agent.spec import AgentSpec
+
+__all__ = ["HarnessBuilder"]
+
+Output = TypeVar("Output")
+
+
+class HarnessBuilder:
+    """Builds executables."""
+
+    @overload
+    def build(
+        self,
+        spec: AgentSpec,
+        *,
+        model: Model | str | None = None,
+        capabilities: Sequence[AgentCapability[Any]] = (),
+        permissions: ToolPermissions | None = None,
+    ) -> Executable[str]: ...
+
+    @overload
+    def build(
+        self,
+        spec: AgentSpec,
+        *,
+        output_type: OutputSpec[Output],
+        model: Model | str | None = None,
+        capabilities: Sequence[AgentCapability[Any]] = (),
+        permissions: ToolPermissions | None = None,
+    ) -> Executable[Output]: ...
+
+    def build(
+        self,
+        spec: AgentSpec,
+        *,
+        output_type: OutputSpec[Any] = str,
+        model: Model | str | None = None,
+        capabilities: Sequence[AgentCapability[Any]] = (),
+        permissions: ToolPermissions | None = None,
+    ) -> Executable[Any]:
+        """An executable of `spec` with `capabilities`, under `permissions` (all tools allowed by default).
+
+        `model`, a name or a Pydantic AI model, wins over the specification's; with neither, the environment variable
+        `MEMSHELF_MODEL` names it at the first run. Building asks for no key and opens no connection: a model that
+        cannot be used is a `ModelConfigurationError` of the first run.
+        """
+        if output_type is str and spec.output_schema is not None:
+            output_type = StructuredDict(spec.output_schema)
+        outputs = list(output_type) if isinstance(output_type, list | tuple) else [output_type]
+        gate = [ToolPermissionCapability(permissions)] if permissions is not None else []
+        agent: Agent[Any, Any] = Agent.from_spec(
+            spec.model_copy(update={"model": None}),
+            # Not seen by the model: it lets a run end with calls that wait for an answer.
+            output_type=[*outputs, DeferredToolRequests],
+            capabilities=[*capabilities, *gate],
+            defer_model_check=True,
+        )
+        return Executable(agent, model if model is not None else spec.model)

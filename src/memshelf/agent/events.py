@@ -1,0 +1,31 @@
+"""What memory reports into the event stream of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic_ai import CapabilityEvent
+
+from memshelf.files.context.deliver import Outcome
+
+__all__ = ["ContextDelivery", "MemoryContextEvent"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextDelivery:
+    """What one memory contributed to a run's context: the outcome and its UTF-8 bytes, never the content.
+
+    `full` and `changes` put a block before the user's text; `unchanged` had nothing new to say; `unavailable` is a
+    store that could not be read; `omitted` is a block for which the budget had no room.
+    """
+
+    memory: str
+    outcome: Outcome
+    bytes: int
+
+
+@dataclass(kw_only=True)
+class MemoryContextEvent(CapabilityEvent, namespace="memshelf"):
+    """The context of a run was put into its first request. One entry a memory, in mount order."""
+
+    memories: list[ContextDelivery]

@@ -1,0 +1,31 @@
+"""Which model answers."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic_ai import UserError
+from pydantic_ai.models import Model, infer_model
+
+__all__ = ["MODEL_VARIABLE", "ModelConfigurationError", "resolve_model"]
+
+MODEL_VARIABLE = "MEMSHELF_MODEL"
+"""The environment variable that names the model of an agent that has none. memshelf reads no other."""
+
+
+class ModelConfigurationError(Exception):
+    """No model can be asked: none is named, its name is unknown, or its key or package is missing. Nothing ran."""
+
+
+def resolve_model(model: Model | str | None) -> Model:
+    """The model to ask. `ModelConfigurationError` says what to set."""
+    name = model if model is not None else os.environ.get(MODEL_VARIABLE)
+    if not name:
+        raise ModelConfigurationError(
+            "This agent has no model. Name one, such as openai-responses:gpt-5, with AgentSpec(model=...) or "
+            f"build(..., model=...), or set the environment variable {MODEL_VARIABLE}."
+        )
+    try:
+        return infer_model(name)
+    except (UserError, ImportError, ValueError) as error:
+        raise ModelConfigurationError(f"The model {name} cannot be used. {error}") from error

@@ -1,0 +1,133 @@
+"""Which tools a run may call: rules by tool ID, and the capability that keeps them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, assert_never, get_args
+
+from pydantic_ai import ApprovalRequired, RunContext, ToolCallPart, ToolDefinition, ToolFailed
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from typing_extensions import override
+
+from memshelf.files.tools import FILE_TOOLS
+
+__all__ = ["TOOL_ID", "Permission", "ToolPermissionCapability", "ToolPermissions", "tool_id"]
+
+Permission: TypeAlias = Literal["allow", "ask", "deny"]
+
+TOOL_ID = "tool_id"
+"""The key of a tool's metadata under which its ID stands."""
+
+_STRICTNESS: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
+_RULE = re.compile(r"[^\s*]*(?:\*[^\s*]*)*")
+_FILE_TOOL_IDS = {tool.name: tool.id for tool in FILE_TOOLS.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPermissions:
+    """What happens when a run calls a tool: `allow`, `ask` (the run suspends for approval) or `deny` (a refusal).
+
+    `rules` maps a tool ID, or a pattern in which each `*` stands for any characters, to a permission; what no rule
+    matches follows `default`. A tool without an ID goes by its name. The most specific rule wins: an ID before any
+    pattern, then the pattern with the most characters besides `*`, and among equals the strictest.
+
+    A rule that is malformed, or that could never apply to the file tools it means, is a `ValueError`.
+    """
+
+    default: Permission = "allow"
+    rules: Mapping[str, Permission] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_permission("default", self.default)
+        for rule, permission in self.rules.items():
+            _check_rule(rule)
+            _check_permission(rule, permission)
+        object.__setattr__(self, "rules", MappingProxyType(dict(self.rules)))
+
+    def of(self, tool: str) -> Permission:
+        """The permission of a tool, by its ID."""
+        matching = [
+            (rule == tool, len(rule.replace("*", "")), _STRICTNESS[permission], permission)
+            for rule, permission in self.rules.items()
+            if _matches(rule, tool)
+        ]
+        return max(matching)[-1] if matching else self.default
+
+
+def tool_id(definition: ToolDefinition) -> str:
+    """A tool's ID, or its name when it has none."""
+    named = (definition.metadata or {}).get(TOOL_ID)
+    return named if isinstance(named, str) else definition.name
+
+
+class ToolPermissionCapability(AbstractCapability[object]):
+    """Keeps `permissions` over every tool of a run.
+
+    On a plain `pydantic_ai.Agent`, `ask` needs `DeferredToolRequests` among the output types.
+    """
+
+    id: str | None = "memshelf-permissions"
+
+    def __init__(self, permissions: ToolPermissions) -> None:
+        self._permissions = permissions
+
+    @classmethod
+    @override
+    def get_serialization_name(cls) -> str | None:
+        return None
+
+    @override
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(position="outermost")  # nothing may act on a call that is not permitted
+
+    @override
+    async def before_tool_execute(
+        self,
+        ctx: RunContext[object],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],  # Any: what the tool's own schema says
+    ) -> dict[str, Any]:
+        tool = tool_id(tool_def)
+        permission = self._permissions.of(tool)
+        match permission:
+            case "allow":
+                return args
+            case "ask":
+                if not ctx.tool_call_approved:
+                    raise ApprovalRequired(metadata={TOOL_ID: tool})
+                return args
+            case "deny":
+                raise ToolFailed(_refusal(tool))
+            case _:
+                assert_never(permission)
+
+
+def _refusal(tool: str) -> str:
+    message = f"{tool} is not permitted here; nothing was done. Go on without it, or tell the user what you would need."
+    return json.dumps({"error": "permission_denied", "message": message}, separators=(",", ":"))
+
+
+def _matches(rule: str, tool: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, rule.split("*"))), tool, re.DOTALL) is not None
+
+
+def _check_permission(rule: str, permission: Permission) -> None:
+    if permission not in get_args(Permission):
+        raise ValueError(f"Tool permission {rule}: one of allow, ask, deny, not {permission!r}.")
+
+
+def _check_rule(rule: str) -> None:
+    if not isinstance(rule, str) or not rule or _RULE.fullmatch(rule) is None:
+        raise ValueError(f"A tool permission rule is a tool ID or a pattern such as memory.file.*, not {rule!r}.")
+    if rule in _FILE_TOOL_IDS:
+        raise ValueError(f"Tool permission {rule}: that tool goes by its ID, {_FILE_TOOL_IDS[rule]}.")
+    if rule.startswith("memory.file.") and not any(_matches(rule, known) for known in _FILE_TOOL_IDS.values()):
+        raise ValueError(
+            f"Tool permission {rule}: no file tool has that ID. There are {', '.join(_FILE_TOOL_IDS.values())}."
+        )

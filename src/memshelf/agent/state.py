@@ -1,0 +1,112 @@
+"""One thread as portable JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
+from pydantic_ai import DeferredToolRequests, ModelMessage, RunContext, ToolCallPart
+from pydantic_ai.capabilities import AbstractCapability
+from typing_extensions import override
+
+from memshelf.agent.permissions import TOOL_ID
+
+__all__ = ["STATE_FORMAT", "HarnessState", "PendingCall", "ThreadCapability", "thread_state"]
+
+STATE_FORMAT = 1
+"""The newest format that this version reads, and the one that it writes."""
+
+PendingKind: TypeAlias = Literal["approval", "external"]
+
+
+class PendingCall(BaseModel):
+    """A tool call that a suspended run waits for: an approval, or a result from outside the run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool_call_id: str
+    tool_id: str
+    name: str
+    args: dict[str, Any]  # Any: what the tool's own schema says
+    kind: PendingKind = "approval"
+
+
+class HarnessState(BaseModel):
+    """A thread: its messages, what capabilities keep with it, and the calls that it waits for.
+
+    Comes from `result.state`, and goes back in as `previous_state`. `model_dump_json` and `model_validate_json` are a
+    round trip, also between machines and to later versions; a state of a newer format is refused. The messages are
+    valid for every provider: only the calls in `pending` are unanswered. It holds the conversation as it is, secrets
+    included.
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
+
+    format_version: int = STATE_FORMAT
+    thread_id: str
+    messages: list[ModelMessage] = []
+    capability_state: dict[str, JsonValue] = {}
+    pending: list[PendingCall] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_newer(cls, data: Any) -> Any:  # Any: whatever was stored
+        version = data.get("format_version", STATE_FORMAT) if isinstance(data, dict) else STATE_FORMAT
+        if isinstance(version, int) and version > STATE_FORMAT:
+            raise ValueError(
+                f"This thread was stored in format {version} by a newer memshelf; this version reads formats up to "
+                f"{STATE_FORMAT}. Upgrade memshelf to go on with it."
+            )
+        return data
+
+    def following(
+        self,
+        messages: list[ModelMessage],
+        capability_state: dict[str, JsonValue],
+        requests: DeferredToolRequests | None = None,
+    ) -> Self:
+        """This thread after a run."""
+        return self.model_copy(
+            update={
+                "messages": messages,
+                "capability_state": capability_state,
+                "pending": _pending(requests) if requests is not None else [],
+            }
+        )
+
+
+class ThreadCapability(AbstractCapability[object]):
+    """Carries the capability state of a thread through one run."""
+
+    def __init__(self, kept: dict[str, JsonValue]) -> None:
+        self.kept = kept
+
+    @classmethod
+    @override
+    def get_serialization_name(cls) -> str | None:
+        return None
+
+
+def thread_state(ctx: RunContext[Any]) -> dict[str, JsonValue] | None:
+    """What capabilities keep with the thread of a run, by a key of their own; changes are stored with the thread.
+
+    `None` on a plain `pydantic_ai.Agent`, which has no thread to keep it with.
+    """
+    return next((each.kept for each in ctx.capabilities.values() if isinstance(each, ThreadCapability)), None)
+
+
+def _pending(requests: DeferredToolRequests) -> list[PendingCall]:
+    def pending(call: ToolCallPart, kind: PendingKind) -> PendingCall:
+        named = requests.metadata.get(call.tool_call_id, {}).get(TOOL_ID, call.tool_name)
+        return PendingCall(
+            tool_call_id=call.tool_call_id,
+            tool_id=named,
+            name=call.tool_name,
+            args=call.args_as_dict(),
+            kind=kind,
+        )
+
+    return [
+        *(pending(call, "approval") for call in requests.approvals),
+        *(pending(call, "external") for call in requests.calls),
+    ]
