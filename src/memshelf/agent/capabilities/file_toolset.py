@@ -13,8 +13,8 @@ from pydantic_ai import FunctionToolset, RunContext, Tool, ToolDefinition, ToolF
 
 from memshelf.agent.permissions import TOOL_ID
 from memshelf.errors import MemoryStoreError
+from memshelf.files.instructions import FILE_PARAMETERS
 from memshelf.files.mount import FileMount
-from memshelf.files.parameters import FILE_PARAMETERS
 from memshelf.files.tools import FileTool, FileTools, Json, failure
 from memshelf.limits import FileMemoryLimits
 from memshelf.origin import Origin
