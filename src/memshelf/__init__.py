@@ -10,6 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers
+    from memshelf.agent.builder import HarnessBuilder
+    from memshelf.agent.capabilities.files import FileMemoryCapability
+    from memshelf.agent.events import MemoryContextEvent
+    from memshelf.agent.model import ModelConfigurationError
+    from memshelf.agent.permissions import ToolPermissions
+    from memshelf.agent.result import HarnessResult, RunIncompleteError
+    from memshelf.agent.run import Executable, HarnessStream
+    from memshelf.agent.spec import AgentSpec
+    from memshelf.agent.state import HarnessState, PendingCall
     from memshelf.errors import ErrorCode, MemoryStoreError
     from memshelf.files.backends.in_process import InProcessFileStore
     from memshelf.files.format import describe, validate_directory, validate_path
@@ -30,6 +39,15 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers
 __version__ = "0.1.0"
 
 _HOMES = {
+    "memshelf.agent.builder": ("HarnessBuilder",),
+    "memshelf.agent.capabilities.files": ("FileMemoryCapability",),
+    "memshelf.agent.events": ("MemoryContextEvent",),
+    "memshelf.agent.model": ("ModelConfigurationError",),
+    "memshelf.agent.permissions": ("ToolPermissions",),
+    "memshelf.agent.result": ("HarnessResult", "RunIncompleteError"),
+    "memshelf.agent.run": ("Executable", "HarnessStream"),
+    "memshelf.agent.spec": ("AgentSpec",),
+    "memshelf.agent.state": ("HarnessState", "PendingCall"),
     "memshelf.errors": ("ErrorCode", "MemoryStoreError"),
     "memshelf.files.backends.in_process": ("InProcessFileStore",),
     "memshelf.files.format": ("describe", "validate_directory", "validate_path"),
