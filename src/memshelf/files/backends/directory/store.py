@@ -1,0 +1,202 @@
+"""A file memory in a directory of plain files, which a person can open, edit and back up."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import errno
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files import grep
+from memshelf.files.backends.directory.disk import Disk, require_support
+from memshelf.files.backends.directory.mutate import Mutations
+from memshelf.files.backends.directory.names import require_addressable
+from memshelf.files.backends.directory.scan import Listing, nothing, scan
+from memshelf.files.backends.directory.tree import Tree
+from memshelf.files.decide import Delete, Move, Request, Write
+from memshelf.files.format import validate_directory, validate_path
+from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch
+from memshelf.limits import FileFormat
+from memshelf.origin import Origin
+
+__all__ = ["DirectoryFileStore"]
+
+T = TypeVar("T")
+
+_BAD_NAME = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}
+
+
+class DirectoryFileStore:
+    """The files below the directory `root`; a `SearchableFileStore` without history.
+
+    Usable as it is, from any task and event loop, or as an async context manager; `aclose()` waits for changes under
+    way. Any number of stores, in any number of processes of one machine, may share a root. Nothing is kept open
+    between calls, so a root that is replaced is simply read anew.
+
+    * **Versions** are content hashes: the same content has the same version, whoever wrote it.
+    * **Changes** take turns under a lock in the control directory `.memshelf/`, which no path leads to. A crash at any
+      instant leaves the file before or after, and no lock behind. The last look at a file and its replacement are two
+      system calls: an edit by a program that ignores the lock is refused or kept, except in that instant.
+    * **Durability**: what a call returned survives a power cut; `durable=False` leaves that to the system.
+      `write_unconfirmed` means that the change is made and visible, but that the disk failed to confirm it.
+    * **Privacy**: files are written with mode 0600, directories with 0700. A file that is moved keeps its own mode.
+    * **Foreign things** are not listed, never followed, refused as `invalid_path` or `invalid_file`, and left alone
+      by `purge`: symbolic links below the root, special files, names that are no valid path, content that is not UTF-8,
+      and files over 16 MiB (or over `max_file_bytes`, if that is more).
+    * **Unicode**: a file that a person named in decomposed form (NFD) is found under its NFC path. Of two names that
+      differ in this only, the one in NFC is found.
+    * **Failures of the system** are `unavailable` with its reason, or `invalid_path` when it refuses a name. A
+      listing that cannot read a file fails: without it, the file would seem deleted.
+
+    `disk` makes the system calls; see `memshelf.testing.disk`. `NotImplementedError` on systems other than POSIX.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        format: FileFormat | None = None,
+        durable: bool = True,
+        disk: Disk | None = None,
+    ) -> None:
+        require_support()
+        self.format = format or FileFormat()
+        self._root = str(Path(root).absolute())
+        self._disk = disk or Disk()
+        self._mutations = Mutations(self._disk, self._root, self.format, durable=durable)
+        self._writers: dict[int, ThreadPoolExecutor] = {}
+        self._listing = nothing()
+
+    async def __aenter__(self) -> DirectoryFileStore:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Wait for the changes under way and end the thread that makes them. The next change starts another."""
+        if (writer := self._writers.pop(os.getpid(), None)) is not None:
+            await asyncio.to_thread(writer.shutdown)
+
+    async def list(self) -> builtins.list[FileEntry]:
+        return [*(await asyncio.to_thread(self._scan)).entries]
+
+    async def read(self, path: str) -> FileText:
+        path = require_addressable(validate_path(path, self.format))
+        file = await asyncio.to_thread(self._read, path)
+        if file is None:
+            raise MemoryStoreError("not_found", f"{path} does not exist.")
+        return file
+
+    async def write(self, path: str, text: str, *, expected: str | None, origin: Origin) -> str:
+        del origin
+        request = Write.checked(path, text, expected, self.format)
+        require_addressable(request.path)
+        return await self._apply(request)
+
+    async def move(self, source: str, destination: str, *, expected: str, origin: Origin) -> str:
+        del origin
+        request = Move.checked(source, destination, expected, self.format)
+        require_addressable(request.source)
+        require_addressable(request.destination)
+        return await self._apply(request)
+
+    async def delete(self, path: str, *, expected: str, origin: Origin) -> None:
+        del origin
+        request = Delete.checked(path, expected, self.format)
+        require_addressable(request.path)
+        await self._apply(request)
+
+    async def changes(self, since: str | None) -> Changes | FullResync:
+        cursor = (await asyncio.to_thread(self._scan)).cursor
+        return Changes(cursor, ()) if since == cursor else FullResync(cursor)
+
+    async def purge(self) -> None:
+        """Remove every file that a listing shows, by their names: what the disk does with the freed blocks is its own
+        affair. Foreign things stay where they are. After `write_unconfirmed` some files may be left."""
+        await self._write(self._mutations.purge)
+
+    async def search(
+        self, pattern: str, *, regex: bool, case_sensitive: bool, path: str, limit: int
+    ) -> tuple[builtins.list[GrepMatch], bool]:
+        directory = require_addressable(validate_directory(path, self.format))
+        compiled = grep.Pattern.compile(pattern, regex=regex, case_sensitive=case_sensitive)
+        return await asyncio.to_thread(self._search, directory, compiled, limit)
+
+    async def _apply(self, request: Request) -> str:
+        return await self._write(lambda: self._mutations.apply(request))
+
+    async def _write(self, change: Callable[[], T]) -> T:
+        # One thread of its own for each process that this store came into by a fork: changes take turns anyway, and
+        # writers that wait for another process must not use up the threads that readers share.
+        process = os.getpid()
+        writer = self._writers.get(process) or self._writers.setdefault(
+            process, ThreadPoolExecutor(1, thread_name_prefix="memshelf-directory")
+        )
+
+        def work() -> T:
+            with _refusals():
+                return change()
+
+        return await asyncio.get_running_loop().run_in_executor(writer, work)
+
+    def _scan(self) -> Listing:
+        with self._opened() as root:
+            listing = scan(self._disk, root, self.format, self._listing) if root is not None else nothing()
+        self._listing = listing
+        return listing
+
+    def _read(self, path: str) -> FileText | None:
+        with self._opened() as root:
+            return Tree(self._disk, root, self.format).load(path) if root is not None else None
+
+    def _search(self, directory: str, pattern: grep.Pattern, limit: int) -> tuple[builtins.list[GrepMatch], bool]:
+        with self._opened() as root:
+            if root is None:
+                return [], False
+            tree = Tree(self._disk, root, self.format)
+            paths = (entry.path for entry in self._scan().entries if entry.path.startswith(directory))
+            files = (file for path in paths if (file := _readable(tree, path)) is not None)
+            return grep.search(files, pattern, limit)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int | None]:
+        """The root, for reading; `None` while there is none."""
+        with _refusals():
+            try:
+                root = self._disk.open_root(self._root)
+            except FileNotFoundError:
+                yield None
+                return
+            try:
+                yield root
+            finally:
+                self._disk.close(root)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if isinstance(error.filename, str) else ""
+        reason = f"{error.strerror or error}{where}"
+        if error.errno in _BAD_NAME:
+            raise MemoryStoreError("invalid_path", f"The system refuses this name: {reason}.") from error
+        raise MemoryStoreError("unavailable", f"The system refuses: {reason}; nothing changed.") from error
+
+
+def _readable(tree: Tree, path: str) -> FileText | None:
+    try:
+        return tree.load(path)
+    except MemoryStoreError:  # replaced since the scan by something that is no memory file
+        return None
