@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers
     from memshelf.agent.spec import AgentSpec
     from memshelf.agent.state import HarnessState, PendingCall
     from memshelf.errors import ErrorCode, MemoryStoreError
+    from memshelf.files.backends.directory import DirectoryFileStore
     from memshelf.files.backends.in_process import InProcessFileStore
     from memshelf.files.format import describe, validate_directory, validate_path
     from memshelf.files.model import (
@@ -49,6 +50,7 @@ _HOMES = {
     "memshelf.agent.spec": ("AgentSpec",),
     "memshelf.agent.state": ("HarnessState", "PendingCall"),
     "memshelf.errors": ("ErrorCode", "MemoryStoreError"),
+    "memshelf.files.backends.directory": ("DirectoryFileStore",),
     "memshelf.files.backends.in_process": ("InProcessFileStore",),
     "memshelf.files.format": ("describe", "validate_directory", "validate_path"),
     "memshelf.files.model": (
