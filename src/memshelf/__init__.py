@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers
     from memshelf.errors import ErrorCode, MemoryStoreError
     from memshelf.files.backends.directory import DirectoryFileStore
     from memshelf.files.backends.in_process import InProcessFileStore
+    from memshelf.files.backends.sqlite import SqliteFileStore
     from memshelf.files.format import describe, validate_directory, validate_path
     from memshelf.files.model import (
         Changes,
@@ -52,6 +53,7 @@ _HOMES = {
     "memshelf.errors": ("ErrorCode", "MemoryStoreError"),
     "memshelf.files.backends.directory": ("DirectoryFileStore",),
     "memshelf.files.backends.in_process": ("InProcessFileStore",),
+    "memshelf.files.backends.sqlite": ("SqliteFileStore",),
     "memshelf.files.format": ("describe", "validate_directory", "validate_path"),
     "memshelf.files.model": (
         "Changes",

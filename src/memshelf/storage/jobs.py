@@ -1,0 +1,57 @@
+"""Work for a database thread, and its way back to whoever waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+__all__ = ["Job", "Work", "settle"]
+
+Work: TypeAlias = Callable[[sqlite3.Connection], Any]  # each job has its own result type
+"""Runs inside a transaction that others share: it neither begins nor commits, and raises to undo what it did."""
+
+
+class Job:
+    """One piece of work, and the future of the caller: of an event loop, or of a thread that blocks (`loop` is None).
+
+    A job that `erases` is answered only when the bytes of what it deleted are gone from the database's files.
+    """
+
+    __slots__ = ("erases", "error", "future", "loop", "result", "work")
+
+    def __init__(self, work: Work, loop: asyncio.AbstractEventLoop | None, *, erases: bool = False) -> None:
+        self.work = work
+        self.loop = loop
+        self.future: asyncio.Future[Any] | concurrent.futures.Future[Any] = (
+            loop.create_future() if loop is not None else concurrent.futures.Future()
+        )
+        self.erases = erases
+        self.result: object = None
+        self.error: Exception | None = None
+
+
+def settle(jobs: Iterable[Job]) -> None:
+    """Hand results and errors to the callers, waking each event loop once."""
+    by_loop: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.loop, []).append(job)
+    for loop, settled in by_loop.items():
+        if loop is None:
+            _resolve(settled)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+                loop.call_soon_threadsafe(_resolve, settled)
+
+
+def _resolve(jobs: list[Job]) -> None:
+    for job in jobs:
+        if job.future.done():  # the caller was cancelled
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)

@@ -1,0 +1,116 @@
+"""A SQLite database, shared by everything in this process that uses the same file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from concurrent.futures import Future
+from typing import Any
+
+from memshelf.storage.jobs import Job, Work
+from memshelf.storage.sqlite_connection import identify
+from memshelf.storage.sqlite_threads import DatabaseThread, Reader
+from memshelf.storage.sqlite_writer import Writer
+
+__all__ = ["Database"]
+
+
+class Database:
+    """Runs work on one database file, from any task and any event loop. The file is opened with the first work.
+
+    Each call raises what its work raises, and `unavailable` when the database could not do it.
+    """
+
+    def __init__(self, path: str, *, durable: bool) -> None:
+        """`path` is absolute. See `shared`, which most callers want."""
+        self.path = path
+        self._reader = DatabaseThread("memshelf-sqlite-reader", lambda: Reader(path, durable))
+        self._writer = DatabaseThread("memshelf-sqlite-writer", lambda: Writer(path, durable))
+        self._users: weakref.WeakSet[object] = weakref.WeakSet()
+        self._generation = 0
+        # Without this, the threads of a database that nobody uses any more would stay for good.
+        weakref.finalize(self, _stop, self._reader, self._writer).atexit = False
+
+    @classmethod
+    def shared(cls, path: str | os.PathLike[str], user: object, *, durable: bool) -> Database:
+        """The database at `path`, for `user` to use until its `release`, or until the user is gone."""
+        real = os.path.realpath(path)
+        with _registry_lock:
+            database = _registry.get((real, durable))
+            if database is None:
+                database = _registry[real, durable] = cls(real, durable=durable)
+            database._users.add(user)
+        return database
+
+    async def release(self, user: object) -> None:
+        """Close the file unless somebody else uses it. What was submitted before is done first."""
+        with _registry_lock:
+            self._users.discard(user)
+            if self._users:
+                return
+            ended = self._reader.stop(), self._writer.stop()
+        for wait in ended:
+            await asyncio.to_thread(wait)
+
+    def generation(self) -> int:
+        """Grows when the file at the path turns out to be another one than was opened, which is then opened instead.
+
+        What was learned from the database in an earlier generation does not hold any more.
+        """
+        current = identify(self.path)
+        if all(thread.identity in (None, current) for thread in (self._reader, self._writer)):
+            return self._generation
+        with _registry_lock:
+            if any(thread.identity not in (None, current) for thread in (self._reader, self._writer)):
+                _stop(self._reader, self._writer)
+                self._generation += 1
+            return self._generation
+
+    async def read(self, work: Work) -> Any:
+        """Run work on a snapshot of the database, which it cannot change. It never waits for a commit."""
+        return await self._run(self._reader, work)
+
+    def read_from_thread(self, work: Work) -> Future[Any]:
+        """`read`, for a thread without an event loop."""
+        job = Job(work, None)
+        self._reader.submit(job)
+        assert isinstance(job.future, Future)  # noqa: S101  # as there is no loop
+        return job.future
+
+    async def write(self, work: Work) -> Any:
+        """Run work in a transaction; when this returns, what it did is committed."""
+        return await self._run(self._writer, work)
+
+    async def erase(self, work: Work) -> Any:
+        """`write` for work that deletes what must leave no trace, and counts itself in `erasures`.
+
+        When this returns, no byte of it is left in the database's files. If other processes keep them from being
+        rewritten, `unavailable` says so: the deletion itself is committed, and the next erasure finishes the rest.
+        """
+        return await self._run(self._writer, work, erases=True)
+
+    async def _run(self, thread: DatabaseThread, work: Work, *, erases: bool = False) -> Any:
+        job = Job(work, asyncio.get_running_loop(), erases=erases)
+        thread.submit(job)
+        assert isinstance(job.future, asyncio.Future)  # noqa: S101  # as there is a loop
+        return await job.future
+
+
+_registry_lock = threading.Lock()
+_registry: weakref.WeakValueDictionary[tuple[str, bool], Database] = weakref.WeakValueDictionary()
+
+
+def _forget_parent() -> None:
+    # Another thread may have held the lock when the process forked, and is not here to give it back.
+    global _registry_lock
+    _registry_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
+
+
+def _stop(*threads: DatabaseThread) -> None:
+    for thread in threads:
+        thread.stop()

@@ -1,0 +1,133 @@
+"""Opening one connection to a SQLite database, and what its errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from memshelf.errors import MemoryStoreError
+from memshelf.storage.migrations import migrate
+
+__all__ = ["PATIENCE", "begin", "connect", "identify", "is_busy", "refusal", "unavailable"]
+
+PATIENCE = 30.0
+"""How many seconds to wait for other processes before the database is `unavailable`."""
+
+_OLDEST = (3, 35, 0)
+_T = TypeVar("_T")
+
+_creating = threading.Lock()
+
+
+def connect(path: str, *, durable: bool, query_only: bool) -> sqlite3.Connection:
+    """A connection for the calling thread, to a database that is created and migrated when needed. `unavailable`.
+
+    A new database file is 0600, as are the files that SQLite puts beside it; missing directories are made 0700.
+    A `query_only` connection waits for other processes by itself; for the other kind, see `begin`.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST:
+        raise MemoryStoreError(
+            "unavailable",
+            f"SQLite {'.'.join(map(str, _OLDEST))} or newer is needed; this Python has {sqlite3.sqlite_version}.",
+        )
+    try:
+        _create(path)
+        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, cached_statements=256)
+    except (OSError, sqlite3.Error) as error:
+        raise unavailable(error) from error
+    try:
+        _configure(connection, durable)
+        migrate(connection, begin)
+        connection.execute("PRAGMA query_only = ON" if query_only else "PRAGMA busy_timeout = 0")
+    except (sqlite3.Error, MemoryStoreError) as error:
+        connection.close()
+        raise unavailable(error) from error
+    return connection
+
+
+def _create(path: str) -> None:
+    # One thread at a time: closing any descriptor of a file drops the locks that this process holds on it, also those
+    # of a connection that another thread has just opened.
+    with _creating:
+        missing = []
+        parent = os.path.dirname(path)
+        while not os.path.isdir(parent):
+            missing.append(parent)
+            parent = os.path.dirname(parent)
+        for directory in reversed(missing):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(directory, 0o700)
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise OSError(f"{os.path.basename(path)} is not a file") from None
+
+
+def _configure(connection: sqlite3.Connection, durable: bool) -> None:
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+    if durable:  # on macOS, fsync alone leaves data in the drive's cache
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
+    # The switch needs the file alone for a moment, and SQLite does not wait for that by itself.
+    (mode,) = _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+    if mode != "wal":
+        raise MemoryStoreError("unavailable", "The database cannot keep a write-ahead log where it is.")
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Start a write transaction, waiting up to `PATIENCE` for the writers of other processes.
+
+    SQLite's own wait sleeps up to 100 ms between two attempts, so a process that writes without a break keeps others
+    waiting for hundreds of milliseconds; a millisecond of sleep gives every process its turn.
+    """
+    _patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
+
+
+def _patiently(attempt: Callable[[], _T]) -> _T:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.0005, 0.0015))  # noqa: S311  # so that two waiting processes do not keep step
+
+
+def identify(path: str) -> tuple[int, int] | None:
+    """Which file stands at the path now; `None` when there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection is in the way, and the same may succeed later."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def unavailable(error: Exception) -> MemoryStoreError:
+    """The refusal that stands for an error of SQLite or of the operating system."""
+    if isinstance(error, MemoryStoreError):
+        return error
+    reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    return MemoryStoreError("unavailable", f"The database could not do it ({reason}); nothing changed.")
+
+
+def refusal(error: Exception) -> Exception:
+    """`unavailable` for what SQLite could not do; any other error, such as a mistake in a statement, as it is."""
+    if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
+        return unavailable(error)
+    return error

@@ -1,0 +1,206 @@
+"""The threads of a SQLite database. Each has its own connection, and one queue of jobs.
+
+Threads start with their first job and are daemons: whatever was answered is committed, so the interpreter may exit at
+any moment. No connection is open while the process forks: SQLite's own table of open files does not survive a fork,
+and a child that opened the database again beside its parent's connection would hold no locks, and lose writes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+from memshelf.storage.jobs import Job, settle
+from memshelf.storage.sqlite_connection import connect, identify, refusal
+
+__all__ = ["DatabaseThread", "Reader", "Session", "Stop"]
+
+
+class Stop:
+    """Finish what is queued before, and end."""
+
+
+class _Pause:
+    """Close the connection until `resume`."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+        self.resume = threading.Event()
+
+
+class Session:
+    """One thread's work, from its first job until it is stopped. It knows nothing of who sends the jobs."""
+
+    query_only = True
+
+    def __init__(self, path: str, durable: bool) -> None:
+        self.queue: SimpleQueue[Job | Stop | _Pause] = SimpleQueue()
+        self.ended = threading.Event()
+        self.identity: tuple[int, int] | None = None
+        """The file that the connection was opened on."""
+        self.control: Stop | _Pause | None = None
+        """What to do as soon as the jobs before it are done."""
+        self._path = path
+        self._durable = durable
+        self._connection: sqlite3.Connection | None = None
+
+    def run(self) -> None:
+        try:
+            while self._turn():
+                pass
+        finally:
+            self._close()
+            self.ended.set()
+            with _guard:
+                _running.discard(self)
+
+    def _turn(self) -> bool:
+        # Nothing outlives a turn, so an idle thread keeps no caller's objects alive.
+        if (job := self.next(self.longest_wait())) is not None:
+            self.serve(job)
+        self.between_jobs()
+        control, self.control = self.control, None
+        if isinstance(control, _Pause):
+            self._close()
+            control.closed.set()
+            control.resume.wait()
+        return not isinstance(control, Stop)
+
+    def next(self, timeout: float | None) -> Job | None:
+        """The next job; `None` when there is none in time, or when `control` comes first."""
+        if self.control is not None:
+            return None
+        try:
+            item = self.queue.get_nowait() if timeout == 0 else self.queue.get(timeout=timeout)
+        except Empty:
+            return None
+        if isinstance(item, Job):
+            return item
+        self.control = item
+        return None
+
+    def open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = connect(self._path, durable=self._durable, query_only=self.query_only)
+            self.identity = identify(self._path)
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def serve(self, job: Job) -> None:
+        raise NotImplementedError
+
+    def longest_wait(self) -> float | None:
+        """How long to wait for a job before `between_jobs` is due."""
+        return None
+
+    def between_jobs(self) -> None:
+        """What a session does of its own accord."""
+
+
+class Reader(Session):
+    """Runs each job on a snapshot of its own. It never waits for a commit."""
+
+    def serve(self, job: Job) -> None:
+        if job.future.cancelled():
+            return
+        try:
+            connection = self.open()
+            connection.execute("BEGIN")
+            try:
+                job.result = job.work(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001  # every failure belongs to the caller, and the thread goes on
+            job.error = refusal(error)
+        settle([job])
+
+
+class DatabaseThread:
+    """Runs a session in a thread whenever there are jobs for one."""
+
+    def __init__(self, name: str, session: Callable[[], Session]) -> None:
+        self._name = name
+        self._new_session = session
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        _all.add(self)
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        session = self._session
+        return session.identity if session is not None else None
+
+    def submit(self, job: Job) -> None:
+        with self._lock:
+            if self._session is None:
+                self._session = _start(self._new_session(), self._name)
+            self._session.queue.put(job)
+
+    def stop(self) -> Callable[[], object]:
+        """End the thread once it has done what was submitted; call the answer to wait for that."""
+        with self._lock:
+            session, self._session = self._session, None
+        if session is None:
+            return lambda: None
+        session.queue.put(Stop())
+        return session.ended.wait
+
+    def forget_parent(self) -> None:
+        """In a forked child: the parent's thread is not here."""
+        self._lock = threading.Lock()
+        self._session = None
+
+
+_guard = threading.Lock()
+_running: set[Session] = set()
+_all: weakref.WeakSet[DatabaseThread] = weakref.WeakSet()
+_paused: list[_Pause] = []
+
+
+def _start(session: Session, name: str) -> Session:
+    with _guard:
+        threading.Thread(target=session.run, name=name, daemon=True).start()
+        _running.add(session)
+    return session
+
+
+def _before_fork() -> None:
+    _guard.acquire()  # no thread starts until the fork is over
+    waiting = []
+    for session in _running:
+        pause = _Pause()
+        session.queue.put(pause)
+        waiting.append((session, pause))
+    for session, pause in waiting:
+        while not pause.closed.wait(0.01) and not session.ended.is_set():
+            pass  # the session was stopped before it saw the pause, and is closing its connection
+        _paused.append(pause)
+
+
+def _after_fork_in_parent() -> None:
+    for pause in _paused:
+        pause.resume.set()
+    _paused.clear()
+    _guard.release()
+
+
+def _after_fork_in_child() -> None:
+    global _guard
+    _guard = threading.Lock()
+    _running.clear()
+    _paused.clear()
+    for thread in list(_all):
+        thread.forget_parent()
+
+
+# Costs nothing until the process forks.
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
