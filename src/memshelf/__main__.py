@@ -1,0 +1,7 @@
+"""`python -m memshelf`."""
+
+import sys
+
+from memshelf.cli import main
+
+sys.exit(main())

@@ -1,0 +1,202 @@
+"""`memshelf files create | edit | append | mv | rm`: the commands that change a memory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from memshelf.cli import render
+from memshelf.cli.command import asynchronous, confirmed, json_option, memory_option, path_argument
+from memshelf.cli.files import files
+from memshelf.cli.memory import Store, opened, origin
+from memshelf.errors import MemoryStoreError
+from memshelf.files import edits
+from memshelf.files.format import validate_path
+from memshelf.limits import FileMemoryLimits
+
+__all__: list[str] = []
+
+_LIMITS = FileMemoryLimits()
+
+
+@files.command()
+@memory_option
+@json_option
+@click.option("--file", "-f", "source", type=click.Path(), metavar="FILE", help="Read the content here; - for stdin.")
+@click.argument("path")
+@click.argument("content", required=False)
+@asynchronous
+async def create(memory: str, path: str, content: str | None, *, source: str | None, as_json: bool) -> None:
+    """Create a file at a path that is free. Creates the memory too if there is none yet.
+
+    The content is CONTENT, or the bytes of --file, or else standard input.
+
+    \b
+    Examples:
+      memshelf files create prefs/tea.md "Likes green tea." --memory .memory/user
+      memshelf files create notes/plan.md --file plan.md --memory user.db
+      date | memshelf files create log.md --memory user.db
+    """
+    text = _content(content, source)
+    async with opened(memory, create=True) as store:
+        written = await edits.create(store, path, text, origin=origin(), format=_LIMITS.format)
+    _show_written(memory, written, "Created", as_json=as_json)
+
+
+@files.command()
+@memory_option
+@json_option
+@path_argument("path")
+@click.argument("old")
+@click.argument("new")
+@asynchronous
+async def edit(memory: str, path: str, old: str, new: str, *, as_json: bool) -> None:
+    """Replace the one occurrence of OLD in a file by NEW.
+
+    Refused when OLD does not occur, or occurs more than once. An empty NEW removes OLD. Put -- before the arguments
+    when one of them starts with a dash.
+
+    \b
+    Examples:
+      memshelf files edit prefs/tea.md "green tea" "black tea" --memory .memory/user
+      memshelf files edit --memory user.db -- prefs/tea.md "- no sugar" "- one sugar"
+    """
+    async with opened(memory) as store:
+        written = await edits.edit(
+            store, path, old, new, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
+        )
+    _show_written(memory, written, "Edited", as_json=as_json)
+
+
+@files.command()
+@memory_option
+@json_option
+@click.option("--file", "-f", "source", type=click.Path(), metavar="FILE", help="Read the content here; - for stdin.")
+@path_argument("path")
+@click.argument("content", required=False)
+@asynchronous
+async def append(memory: str, path: str, content: str | None, *, source: str | None, as_json: bool) -> None:
+    """Add text at the end of a file that exists, on a new line.
+
+    The text is CONTENT, or the bytes of --file, or else standard input.
+
+    \b
+    Examples:
+      memshelf files append prefs/tea.md "No sugar." --memory .memory/user
+      git log -1 --format=%s | memshelf files append decisions.md --memory team.db
+    """
+    text = _content(content, source)
+    async with opened(memory) as store:
+        written = await edits.append(
+            store, path, text, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
+        )
+    _show_written(memory, written, "Appended to", as_json=as_json)
+
+
+@files.command()
+@memory_option
+@json_option
+@path_argument("source")
+@path_argument("destination")
+@asynchronous
+async def mv(memory: str, source: str, destination: str, *, as_json: bool) -> None:
+    """Move or rename a file to a path that is free. A DESTINATION that ends in / keeps the file's name.
+
+    \b
+    Examples:
+      memshelf files mv tea.md prefs/tea.md --memory .memory/user
+      memshelf files mv notes/2023.md archive/ --memory user.db
+    """
+    if destination.endswith("/"):
+        destination += source.rpartition("/")[2]
+    async with opened(memory) as store:
+        moved = await edits.move(
+            store, source, destination, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
+        )
+    if as_json:
+        source = validate_path(source)
+        render.document({"memory": memory, "source": source, "destination": moved.path, "version": moved.version})
+    else:
+        render.line(
+            f"Moved {render.visible_line(source)} to {render.visible_line(moved.path)} (version {moved.version})"
+        )
+
+
+@files.command()
+@memory_option
+@json_option
+@click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
+@click.option("--version", metavar="VERSION", help="Delete only this version, without asking.")
+@path_argument("path")
+@asynchronous
+async def rm(memory: str, path: str, *, yes: bool, version: str | None, as_json: bool) -> None:
+    """Delete a file, if it is still at the version that was shown.
+
+    Asks on a terminal. Elsewhere, and with --json, say --yes or name the --version.
+
+    \b
+    Examples:
+      memshelf files rm prefs/tea.md --memory .memory/user
+      memshelf files rm prefs/tea.md --version VERSION --memory user.db
+    """
+    path = validate_path(path)
+    async with opened(memory) as store:
+        if version is None:
+            file = await edits.find(store, path)
+            if file is None:
+                raise _missing(path)
+            version = file.version
+            if not yes:
+                question = f"Delete {render.visible_line(path)} ({len(file.text.encode())} bytes, version {version})?"
+                confirmed(question, as_json=as_json, instead="say --yes, or name the --version to delete")
+        await _delete(store, path, version)
+    if as_json:
+        render.document({"memory": memory, "path": path, "deleted": True})
+    else:
+        render.line(f"Deleted {render.visible_line(path)} (version {version})")
+
+
+async def _delete(store: Store, path: str, version: str) -> None:
+    try:
+        await store.delete(path, expected=version, origin=origin())
+    except MemoryStoreError as error:
+        if error.code == "version_mismatch" and error.current is None:
+            raise _missing(path) from None
+        raise
+
+
+def _content(content: str | None, source: str | None) -> str:
+    """The text to store: the argument, the file, or standard input, at most as long as a file may be."""
+    if content is not None and source is not None:
+        raise click.UsageError("Give the content as an argument or with --file, not both.")
+    if content is not None:
+        return content
+    most = _LIMITS.format.max_file_bytes
+    if source is not None and source != "-":
+        with Path(source).open("rb") as file:
+            data = file.read(most + 1)
+    elif source is None and sys.stdin.isatty():
+        raise click.UsageError("There is no content: give it as an argument, with --file, or on standard input.")
+    else:
+        data = sys.stdin.buffer.read(most + 1)
+    if len(data) > most:
+        raise MemoryStoreError("too_large", f"A memory file has at most {most} bytes; this content has more.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise MemoryStoreError("invalid_file", "A memory file is UTF-8 text; this content is not.") from None
+
+
+def _show_written(memory: str, written: edits.Written, verb: str, *, as_json: bool) -> None:
+    if as_json:
+        result = {"memory": memory, "path": written.path, "version": written.version, "size": written.size}
+        render.document(result)
+    else:
+        path = render.visible_line(written.path)
+        render.line(f"{verb} {path} ({written.size} bytes, version {written.version})")
+
+
+def _missing(path: str) -> MemoryStoreError:
+    return MemoryStoreError("not_found", f"{path} does not exist; nothing changed.")

@@ -1,0 +1,122 @@
+"""`memshelf chat`: the command; the conversation itself is in `conversation`, which needs the extra `agent`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from memshelf.cli.command import require_agent
+from memshelf.cli.memory import locate, require, store_of
+from memshelf.files.mount import Access, FileMount
+
+__all__ = ["chat"]
+
+Permission = Literal["allow", "ask", "deny"]
+
+
+@click.command()
+@click.option(
+    "--memory",
+    "-m",
+    "memories",
+    multiple=True,
+    required=True,
+    metavar="NAME=PATH[:read|:write]",
+    help="Mount a memory under a name; repeatable. PATH is a directory or a SQLite file (PATH#NAME). Writable unless "
+    "it ends in :read.",
+)
+@click.option(
+    "--model",
+    envvar="MEMSHELF_MODEL",
+    show_envvar=True,
+    metavar="NAME",
+    help="The model that answers, such as openai-responses:gpt-5.",
+)
+@click.option("--thread", metavar="NAME", help="Go on with this thread, or start it. Without it, a new one is started.")
+@click.option("--new", is_flag=True, help="Refuse a --thread that exists already.")
+@click.option(
+    "--threads",
+    type=click.Path(path_type=Path),
+    default=Path(".memshelf/threads"),
+    show_default=True,
+    metavar="DIR",
+    help="Where threads are kept.",
+)
+@click.option(
+    "--always-load", multiple=True, metavar="PATH", help="Show the model this file in full, as README.md always is."
+)
+@click.option("--allow", multiple=True, metavar="RULE", help="Allow a tool: an ID or a pattern, as memory.file.*.")
+@click.option("--ask", multiple=True, metavar="RULE", help="Ask before each call of a tool; refuse where none can.")
+@click.option("--deny", multiple=True, metavar="RULE", help="Refuse a tool.")
+@click.argument("question", required=False)
+def chat(
+    memories: Sequence[str],
+    model: str | None,
+    thread: str | None,
+    new: bool,
+    threads: Path,
+    always_load: Sequence[str],
+    allow: Sequence[str],
+    ask: Sequence[str],
+    deny: Sequence[str],
+    question: str | None,
+) -> None:
+    """Talk to a model that has memories.
+
+    With QUESTION, or a question on standard input, answers once and ends. Otherwise every line is a turn: Ctrl-C stops
+    an answer, and at the prompt it leaves, as Ctrl-D does. The conversation is kept in plain text in a file of
+    --threads that only you can read, and goes on with the same --thread.
+
+    \b
+    Examples:
+      memshelf chat --memory user=.memory/user --model openai-responses:gpt-5
+      memshelf chat -m user=user.db -m team=team.db#notes:read --thread work
+      memshelf chat -m user=.memory/user --ask memory.file.delete
+      echo "What do you know about me?" | memshelf chat -m user=.memory/user
+    """
+    if not model:
+        raise click.UsageError(
+            "No model is named. Use --model, such as --model openai-responses:gpt-5, or set MEMSHELF_MODEL."
+        )
+    if new and thread is None:
+        raise click.UsageError("--new goes with --thread NAME; without a name, every thread is new.")
+    mounts = [_mount(each, ("README.md", *always_load)) for each in memories]
+    rules: dict[str, Permission] = {
+        **dict.fromkeys(allow, "allow"),
+        **dict.fromkeys(ask, "ask"),
+        **dict.fromkeys(deny, "deny"),
+    }
+    if question is None and not sys.stdin.isatty():
+        question = sys.stdin.read()
+    require_agent()
+    from memshelf.cli import conversation  # it loads the agent framework, which only chats need
+
+    conversation.hold(
+        conversation.Party(model, mounts, rules),
+        directory=threads,
+        thread=thread,
+        new=new,
+        question=question,
+    )
+
+
+def _mount(text: str, always_load: tuple[str, ...]) -> FileMount:
+    name, given, path = text.partition("=")
+    access: Access = "write"
+    for ending in ("read", "write"):
+        if path.endswith(f":{ending}"):
+            path, access = path.removesuffix(f":{ending}"), ending
+            break
+    if not given or not path:
+        raise click.BadParameter(f"{text!r} is not NAME=PATH, such as user=.memory/user", param_hint="--memory")
+    place = locate(path)
+    if access == "read":
+        require(place)
+    try:
+        return FileMount(name, store_of(place), access, always_load=always_load)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--memory") from None

@@ -1,0 +1,217 @@
+"""The conversation of `memshelf chat`: turns on one thread, on a terminal or once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import click
+from pydantic_ai import (
+    AgentStreamEvent,
+    FunctionToolCallEvent,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolDenied,
+)
+
+from memshelf.agent.builder import HarnessBuilder
+from memshelf.agent.capabilities.files import FileMemoryCapability
+from memshelf.agent.model import ModelConfigurationError
+from memshelf.agent.permissions import Permission, ToolPermissions
+from memshelf.agent.result import HarnessResult
+from memshelf.agent.run import Executable
+from memshelf.agent.spec import AgentSpec
+from memshelf.agent.state import PendingCall
+from memshelf.agent.turn import Approval
+from memshelf.cli import render
+from memshelf.cli.command import Unavailable
+from memshelf.cli.memory import Store, origin
+from memshelf.cli.threads import Thread, ThreadFile, held, thread_name
+from memshelf.files.mount import FileMount, MemoryCursors
+
+__all__ = ["Party", "hold"]
+
+_UNANSWERED = ToolDenied("The user did not approve this call. Go on without it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """Who talks: the model, the memories that it has, and what it may do with them."""
+
+    model: str
+    mounts: Sequence[FileMount]
+    rules: Mapping[str, Permission]
+
+    def executable(self, cursors: MemoryCursors, *, may_ask: bool) -> Executable[str]:
+        rules = {rule: "deny" if each == "ask" and not may_ask else each for rule, each in self.rules.items()}
+        try:
+            return HarnessBuilder().build(
+                AgentSpec(model=self.model),
+                capabilities=[FileMemoryCapability(self.mounts, cursors=cursors, origin=origin())],
+                permissions=ToolPermissions(rules=rules),
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+
+
+def hold(party: Party, *, directory: Path, thread: str | None, new: bool, question: str | None) -> None:
+    """Hold the thread and talk: once with a `question`, else until the user leaves."""
+    unnamed = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    name = thread_name(thread) if thread is not None else unnamed
+    with held(directory, name) as file, asyncio.Runner() as runner:
+        kept = file.load()
+        if new and kept is not None:
+            raise click.UsageError(f"Thread {name} exists already. Leave out --new to go on with it.")
+        if sys.stderr.isatty():
+            render.note(f"Thread {name}. To go on with it later: --thread {name}")
+        conversation = _Conversation(runner, party, file, kept or Thread())
+        try:
+            if question is None:
+                _until_left(conversation)
+            elif not question.strip():
+                raise click.UsageError("The question is empty.")
+            elif (failure := conversation.say(question)) is not None:
+                raise Unavailable(failure)
+        finally:
+            runner.run(_close(party.mounts))
+
+
+def _until_left(conversation: _Conversation) -> None:
+    turn = conversation.settle
+    while True:
+        try:
+            failure = turn()
+        except (KeyboardInterrupt, click.Abort):
+            render.note("\nStopped.")
+        else:
+            if failure is not None:
+                render.note(f"error: {render.visible_line(failure)}")
+        try:
+            turn = partial(conversation.say, _line())
+        except (KeyboardInterrupt, EOFError):
+            render.note("")
+            return
+
+
+def _line() -> str:
+    """The next line that says something."""
+    while True:
+        if render.on_terminal():
+            text = input("> ")
+        else:
+            click.echo("> ", nl=False, err=True)
+            text = input()
+        if text.strip():
+            return text
+
+
+class _Conversation:
+    """The turns of one thread. Whatever ends a turn, what was said is kept, and the next turn can follow."""
+
+    def __init__(self, runner: asyncio.Runner, party: Party, file: ThreadFile, thread: Thread) -> None:
+        self._runner = runner
+        self._party = party
+        self._file = file
+        self._thread = thread
+        self._may_ask = sys.stdin.isatty()
+
+    def say(self, text: str) -> str | None:
+        """One turn, printed as it comes. Returns why it failed. Ctrl-C stops it, with `KeyboardInterrupt`.
+
+        What an earlier turn still waits for is not approved.
+        """
+        waiting: dict[str, Approval] = {call.tool_call_id: _UNANSWERED for call in self._pending()}
+        return self._turn(text, waiting) or self.settle()
+
+    def settle(self) -> str | None:
+        """Ask about the calls that wait for approval, until there are none."""
+        while pending := self._pending():
+            answers = {call.tool_call_id: _approval(call) if self._may_ask else _UNANSWERED for call in pending}
+            if (failure := self._turn(None, answers)) is not None:
+                return failure
+        return None
+
+    def _pending(self) -> Sequence[PendingCall]:
+        return self._thread.state.pending if self._thread.state is not None else ()
+
+    def _turn(self, text: str | None, approvals: Mapping[str, Approval]) -> str | None:
+        try:
+            failure = self._runner.run(self._run(text, approvals))
+        except ModelConfigurationError as error:
+            raise Unavailable(str(error)) from None
+        return f"{type(failure).__name__}: {failure}" if failure is not None else None
+
+    async def _run(self, text: str | None, approvals: Mapping[str, Approval]) -> Exception | None:
+        cursors = MemoryCursors(self._thread.cursors)
+        executable = self._party.executable(cursors, may_ask=self._may_ask)
+        printer = _Printer()
+        try:
+            async with executable.stream(text, previous_state=self._thread.state, approvals=approvals) as stream:
+                async for event in stream:
+                    printer.show(event)
+        except asyncio.CancelledError as error:
+            cancelled: HarnessResult[str] | None = HarnessResult.from_cancellation(error)
+            if cancelled is not None:
+                self._keep(cancelled, cursors)
+            raise
+        finally:
+            printer.end()
+        self._keep(stream.result, cursors)
+        return stream.result.failure
+
+    def _keep(self, result: HarnessResult[str], cursors: MemoryCursors) -> None:
+        """Store the thread, unless the model never answered: then the turn is as if it had not been."""
+        before = len(self._thread.state.messages) if self._thread.state is not None else 0
+        if any(isinstance(message, ModelResponse) for message in result.state.messages[before:]):
+            self._thread = Thread(state=result.state, cursors=cursors.snapshot())
+            self._file.save(self._thread)
+
+
+def _approval(call: PendingCall) -> Approval:
+    arguments = render.visible_line(json.dumps(call.args, ensure_ascii=False))
+    return click.confirm(f"{render.visible_line(call.name)} {arguments}\nAllow this call?", err=True) or _UNANSWERED
+
+
+async def _close(mounts: Sequence[FileMount]) -> None:
+    for mount in mounts:
+        if isinstance(mount.store, Store):
+            await mount.store.aclose()
+
+
+class _Printer:
+    """Prints an answer as it comes; what the model does meanwhile goes to standard error, for who looks at it."""
+
+    def __init__(self) -> None:
+        self._open = False
+
+    def show(self, event: AgentStreamEvent) -> None:
+        match event:
+            case PartStartEvent(part=TextPart(content=text)):
+                self.end()
+                self._print(text)
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                self._print(text)
+            case FunctionToolCallEvent(part=call) if sys.stderr.isatty():
+                self.end()
+                render.note(f"· {render.visible_line(call.tool_name)} {render.visible_line(call.args_as_json_str())}")
+
+    def end(self) -> None:
+        """Close the line that is being written."""
+        if self._open:
+            click.echo()
+        self._open = False
+
+    def _print(self, text: str) -> None:
+        if text:
+            click.echo(render.visible(text) if render.on_terminal() else text, nl=False)
+            self._open = not text.endswith("\n")

@@ -1,0 +1,211 @@
+"""`memshelf files history | diff | restore | redact`: what a memory that keeps versions can tell."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import UTC, datetime
+
+import click
+
+from memshelf.cli import render
+from memshelf.cli.command import asynchronous, confirmed, json_option, memory_option, path_argument
+from memshelf.cli.files import files
+from memshelf.cli.memory import opened_with_history, origin
+from memshelf.errors import MemoryStoreError
+from memshelf.files import edits
+from memshelf.files.model import Version
+from memshelf.files.protocol import HistoryFileStore
+from memshelf.files.tools import Json
+
+__all__ = ["unified"]
+
+_DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@files.command()
+@memory_option
+@json_option
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
+@click.option("--cursor", metavar="CURSOR", help="Go on from the cursor that the page before ended with.")
+@click.option("--since", metavar="TIME", help="Leave out what is older; an ISO 8601 time, such as 2026-05-01T12:00.")
+@path_argument("path", required=False)
+@asynchronous
+async def history(memory: str, path: str, *, limit: int, cursor: str | None, since: str | None, as_json: bool) -> None:
+    """List the versions of a memory, newest first, or of the files that stood at PATH.
+
+    Only SQLite memories keep a history.
+
+    \b
+    Examples:
+      memshelf files history --memory user.db
+      memshelf files history prefs/tea.md --limit 10 --memory team.db#notes --json
+    """
+    after = _time(since) if since is not None else None
+    async with opened_with_history(memory) as store:
+        page = await store.versions(path or None, since=after, limit=limit, cursor=cursor)
+    if as_json:
+        versions = [_version_json(version) for version in page.versions]
+        render.document({"memory": memory, "versions": versions, "next_cursor": page.next_cursor})
+        return
+    rows = [_row(version) for version in page.versions]
+    if rows:
+        render.table(rows, header=("TIME", "OPERATION", "VERSION", "BY", "PATH"))
+    elif render.on_terminal():
+        render.note("There are no versions.")
+    if page.next_cursor is not None:
+        render.note(f"There are more: --cursor {page.next_cursor}")
+
+
+@files.command()
+@memory_option
+@json_option
+@click.argument("version")
+@click.argument("other", required=False)
+@asynchronous
+async def diff(memory: str, version: str, other: str | None, *, as_json: bool) -> None:
+    """Show what VERSION changed, as a unified diff; with two versions, the way from the first to the second.
+
+    \b
+    Examples:
+      memshelf files diff VERSION --memory user.db
+      memshelf files diff OLD NEW --memory user.db | less
+    """
+    async with opened_with_history(memory) as store:
+        new = await store.read_version(version if other is None else other)
+        old = await store.read_version(version) if other is not None else await _parent(store, new)
+    text = unified(old, new)
+    if as_json:
+        before = _version_json(old) if old is not None else None
+        render.document({"memory": memory, "from": before, "to": _version_json(new), "diff": text})
+    elif render.on_terminal():
+        for each in text.removesuffix("\n").split("\n"):
+            render.line(render.paint(render.visible(each), _DIFF_COLOURS.get(each[:1])))
+    else:
+        render.show(text)
+
+
+@files.command()
+@memory_option
+@json_option
+@click.argument("version")
+@asynchronous
+async def restore(memory: str, version: str, *, as_json: bool) -> None:
+    """Write the content of an old version back at its path. That is a new version: nothing is lost.
+
+    Refused when the file changes meanwhile.
+
+    \b
+    Examples:
+      memshelf files restore VERSION --memory user.db
+    """
+    async with opened_with_history(memory) as store:
+        old = await store.read_version(version)
+        current = await edits.find(store, old.path) if old.path is not None else None
+        restored = await store.restore(
+            version, expected=current.version if current is not None else None, origin=origin()
+        )
+    path, size = old.path or "", old.size or 0  # a version without either was refused
+    if as_json:
+        render.document({"memory": memory, "path": path, "version": restored, "size": size})
+    else:
+        render.line(f"Restored {render.visible_line(path)} ({size} bytes, version {restored})")
+
+
+@files.command()
+@memory_option
+@json_option
+@click.option("--by", required=True, metavar="NAME", help="Who erases; kept with the version.")
+@click.option("--yes", "-y", is_flag=True, help="Erase without asking.")
+@click.argument("version")
+@asynchronous
+async def redact(memory: str, version: str, *, by: str, yes: bool, as_json: bool) -> None:
+    """Erase the path and content of an old version for good. What remains shows that it was erased, when and by whom.
+
+    The current version of a file cannot be redacted: change or delete the file first. Asks on a terminal; elsewhere,
+    and with --json, say --yes.
+
+    \b
+    Examples:
+      memshelf files redact VERSION --by "Data protection" --memory user.db
+    """
+    async with opened_with_history(memory) as store:
+        if not yes:
+            found = await store.read_version(version)
+            confirmed(f"Erase {_described(found)} for good?", as_json=as_json, instead="say --yes")
+        redacted = await store.redact(version, by=by)
+    if as_json:
+        render.document({"memory": memory, "version": _version_json(redacted)})
+    else:
+        render.line(f"Redacted version {redacted.id}")
+
+
+def unified(old: Version | None, new: Version) -> str:
+    """The unified diff between two versions; `None` stands for no file. `not_found` when one of them is redacted."""
+    before, after = _lines(old), _lines(new)
+    named = old is not None and old.operation != "deleted"
+    sides = difflib.unified_diff(
+        before,
+        after,
+        fromfile=f"a/{old.path}" if old is not None and named else "/dev/null",
+        tofile="/dev/null" if new.operation == "deleted" else f"b/{new.path}",
+        fromfiledate=old.id if old is not None else "",
+        tofiledate=new.id,
+    )
+    return "".join(each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in sides)
+
+
+def _lines(version: Version | None) -> list[str]:
+    if version is None or version.operation == "deleted":
+        return []
+    if version.text is None:
+        raise MemoryStoreError("not_found", f"Version {version.id} is redacted: its content is gone.")
+    lines = version.text.split("\n")
+    return [f"{each}\n" for each in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+async def _parent(store: HistoryFileStore, version: Version) -> Version | None:
+    return await store.read_version(version.parent_id) if version.parent_id is not None else None
+
+
+def _row(version: Version) -> list[str]:
+    path = "(redacted)" if version.redacted_at is not None else version.path or ""
+    by = version.origin.principal_id or version.origin.run_id or ""
+    return [_when(version.created_at), version.operation, version.id, by, path]
+
+
+def _described(version: Version) -> str:
+    path = render.visible_line(version.path) if version.path is not None else "(redacted)"
+    return f"version {version.id} of {path}, {version.operation} {_when(version.created_at)}"
+
+
+def _when(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no ISO 8601 time.", param_hint="--since") from None
+    return time if time.tzinfo is not None else time.astimezone()
+
+
+def _version_json(version: Version) -> Json:
+    redacted = version.redacted_at
+    return {
+        "id": version.id,
+        "file_id": version.file_id,
+        "parent_id": version.parent_id,
+        "operation": version.operation,
+        "path": version.path,
+        "size": version.size,
+        "sha256": version.sha256,
+        "origin": {
+            "run_id": version.origin.run_id,
+            "principal_id": version.origin.principal_id,
+            "tool_call_id": version.origin.tool_call_id,
+        },
+        "created_at": version.created_at.isoformat(),
+        "redacted_at": redacted.isoformat() if redacted is not None else None,
+        "redacted_by": version.redacted_by,
+    }

@@ -1,0 +1,140 @@
+"""Which memory a command speaks of, and opening it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.backends.directory import DirectoryFileStore
+from memshelf.files.backends.sqlite import SqliteFileStore
+from memshelf.files.protocol import HistoryFileStore
+from memshelf.origin import Origin
+
+__all__ = ["Place", "Store", "locate", "opened", "opened_with_history", "origin", "require", "store_of"]
+
+Store = DirectoryFileStore | SqliteFileStore
+
+_SQLITE_HEADER = b"SQLite format 3\x00"
+_SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a memory is kept. `text` is how the user named it; `memory` its name inside a SQLite file."""
+
+    text: str
+    kind: Literal["directory", "sqlite"]
+    path: Path
+    memory: str = "default"
+
+
+def locate(text: str) -> Place:
+    """The memory that `PATH` or `PATH#NAME` names.
+
+    A directory is a memory by itself. An existing file is one if it is a SQLite database, and may hold several, told
+    apart by `#NAME`. What does not exist yet is a database if its name ends in .db, .sqlite or .sqlite3, else a
+    directory. An existing path that contains `#` is taken whole. `unknown_memory` for any other file.
+    """
+    if not text:
+        raise click.BadParameter("it is empty; give a directory or a SQLite file", param_hint="--memory")
+    path = Path(text)
+    if path.is_dir():
+        return Place(text, "directory", path)
+    base, mark, memory = text.rpartition("#")
+    if mark and not path.exists() and _is_sqlite(Path(base)):
+        if not memory:
+            raise click.BadParameter(f"nothing follows the # of {text!r}; give PATH#NAME", param_hint="--memory")
+        return Place(text, "sqlite", Path(base), memory)
+    if _is_sqlite(path):
+        return Place(text, "sqlite", path)
+    if path.exists():
+        raise MemoryStoreError(
+            "unknown_memory", f"{text} is no memory: it is neither a directory nor a SQLite database."
+        )
+    return Place(text, "directory", path)
+
+
+def _is_sqlite(path: Path) -> bool:
+    if not path.exists():
+        return path.suffix.lower() in _SQLITE_SUFFIXES
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(len(_SQLITE_HEADER))
+    return head == _SQLITE_HEADER or (not head and path.suffix.lower() in _SQLITE_SUFFIXES)
+
+
+@asynccontextmanager
+async def opened(text: str, *, create: bool = False) -> AsyncIterator[Store]:
+    """The store of the memory `text`. One that does not exist is `unknown_memory`, unless it may be created."""
+    place = locate(text)
+    if not create:
+        require(place)
+    async with store_of(place) as store:
+        yield store
+
+
+@asynccontextmanager
+async def opened_with_history(text: str) -> AsyncIterator[SqliteFileStore]:
+    """The same, for commands that need a history; a directory is a usage error."""
+    async with opened(text) as store:
+        if not isinstance(store, HistoryFileStore):
+            raise click.UsageError(
+                f"{text} is a directory, and directories keep no history. Keep the memory in SQLite instead, such as "
+                "--memory memory.db, or put the directory under version control."
+            )
+        yield store
+
+
+def store_of(place: Place) -> Store:
+    """The store of a memory, which creates it with the first change. `unknown_memory` for a foreign database."""
+    if place.kind == "directory":
+        return DirectoryFileStore(place.path)
+    if place.path.exists() and place.path.stat().st_size:
+        _memories(place.path)
+    try:
+        return SqliteFileStore(place.path, place.memory)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--memory") from None
+
+
+def require(place: Place) -> None:
+    """`unknown_memory` when there is none. Looking for it creates nothing, which a store might."""
+    if not place.path.exists():
+        raise MemoryStoreError("unknown_memory", f"There is no memory at {place.text}.")
+    if place.kind == "sqlite" and place.memory not in (names := _memories(place.path)):
+        held = ", ".join(names) or "none"
+        raise MemoryStoreError("unknown_memory", f"{place.path} holds no memory {place.memory}. It holds: {held}.")
+
+
+def _memories(path: Path) -> list[str]:
+    """The memories that a SQLite file holds."""
+    try:
+        # Not read-only: SQLite could not tidy up the files that reading a write-ahead log puts beside the database.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
+            return [name for (name,) in connection.execute("SELECT name FROM memories ORDER BY name")]
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # there is no such table
+            raise MemoryStoreError("unknown_memory", f"{path} is a database that holds no memories.") from None
+        raise MemoryStoreError("unavailable", f"{path} cannot be read: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise MemoryStoreError("unavailable", f"{path} cannot be read: {error}.") from error
+
+
+def origin() -> Origin:
+    """What changes made here are attributed to: the operating system's user."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:  # a user id without an entry, as containers have
+        name = str(uid)
+    return Origin(principal_id=f"cli:{name}")

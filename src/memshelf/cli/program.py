@@ -1,0 +1,158 @@
+"""The entry point: the commands, and how every failure ends."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+from click.shell_completion import shell_complete
+
+from memshelf import __version__
+from memshelf.cli import changes, history, render  # noqa: F401  # they add their commands to `files`
+from memshelf.cli.chat import chat
+from memshelf.cli.completion import COMPLETION_VARIABLE, PROGRAM, completion
+from memshelf.cli.files import files
+from memshelf.errors import ErrorCode, MemoryStoreError
+from memshelf.files.tools import Json, failure
+from memshelf.limits import FileFormat
+
+__all__ = ["cli", "main"]
+
+REFUSED, USAGE, UNAVAILABLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
+
+_UNAVAILABLE: frozenset[ErrorCode] = frozenset({"unknown_memory", "unavailable", "memory_deleted", "write_unconfirmed"})
+_ADVICE: dict[ErrorCode, str] = {
+    "not_found": "List what there is with `memshelf files ls`, and versions with `memshelf files history`.",
+    "already_exists": "Change that file with `edit` or `append`, or choose another path.",
+    "version_mismatch": "Look at the file with `view`, and decide again.",
+    "no_match": "Look at the file with `view`, and decide again.",
+    "unknown_memory": "Check --memory; `memshelf files create` makes a new memory.",
+}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
+def cli() -> None:
+    """One memory for every agent.
+
+    \b
+    Examples:
+      memshelf demo
+      memshelf chat --memory user=.memory/user --model openai-responses:gpt-5
+      memshelf files ls --memory .memory/user
+      eval "$(memshelf completion bash)"
+
+    \b
+    Exit codes:
+      0    done
+      1    refused: the memory said no; the error names the code, and nothing changed
+      2    the command line is wrong
+      3    the memory, or the model, is not there or cannot be used now
+      130  interrupted
+      141  whoever read the output has stopped
+    """
+
+
+cli.add_command(files)
+cli.add_command(chat)
+cli.add_command(completion)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Errors are short lines on standard error, never a traceback."""
+    arguments = list(sys.argv[1:] if args is None else args)
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):  # memory is UTF-8, whatever the locale says
+            stream.reconfigure(encoding="utf-8", errors=errors)
+    with _warnings_on_one_line():
+        try:
+            return _run(arguments)
+        except BrokenPipeError:
+            _discard_output()
+            return BROKEN_PIPE
+
+
+def _run(arguments: list[str]) -> int:
+    as_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
+    try:
+        if instruction := os.environ.get(COMPLETION_VARIABLE):
+            return shell_complete(cli, {}, PROGRAM, COMPLETION_VARIABLE, instruction)
+        with cli.make_context(PROGRAM, arguments) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return USAGE
+    except click.UsageError as error:
+        _report("usage", error.format_message(), _see_help(error), {}, as_json=as_json)
+        return USAGE
+    except click.ClickException as error:
+        _report("unavailable", error.format_message(), None, {}, as_json=as_json)
+        return error.exit_code
+    except MemoryStoreError as error:
+        shown = failure(error, FileFormat())
+        _report(error.code, error.message, _ADVICE.get(error.code), shown, as_json=as_json)
+        return UNAVAILABLE if error.code in _UNAVAILABLE else REFUSED
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_unwritable_output()
+        _report("unavailable", _reason(error), None, {}, as_json=as_json)
+        return UNAVAILABLE
+    return 0
+
+
+def _report(code: str, message: str, advice: str | None, shown: Json, *, as_json: bool) -> None:
+    if as_json:
+        render.document({"error": code, "message": message, **shown})
+    render.note(f"error: {code}: {render.visible_line(message)}")
+    if advice is not None:
+        render.note(advice)
+
+
+def _see_help(error: click.UsageError) -> str | None:
+    return f"See `{error.ctx.command_path} --help`." if error.ctx is not None else None
+
+
+def _reason(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}." if error.filename is not None else f"{reason}."
+
+
+def _discard_unwritable_output() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter does not stumble over it when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {record.getMessage()}"
+
+
+@contextmanager
+def _warnings_on_one_line() -> Iterator[None]:
+    """The library's warnings go to standard error without the traceback that comes with them."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine())
+    logger = logging.getLogger("memshelf")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
