@@ -103,13 +103,13 @@ class ToolPermissionCapability(AbstractCapability[object]):
                     raise ApprovalRequired(metadata={TOOL_ID: tool})
                 return args
             case "deny":
-                raise ToolFailed(_refusal(tool))
+                raise ToolFailed(_refusal(tool_def.name))
             case _:
                 assert_never(permission)
 
 
-def _refusal(tool: str) -> str:
-    message = f"{tool} is not permitted here; nothing was done. Go on without it, or tell the user what you would need."
+def _refusal(name: str) -> str:
+    message = f"{name} is not permitted here; nothing was done. Go on without it, or tell the user what you would need."
     return json.dumps({"error": "permission_denied", "message": message}, separators=(",", ":"))
 
 
