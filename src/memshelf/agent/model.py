@@ -7,7 +7,7 @@ import os
 from pydantic_ai import UserError
 from pydantic_ai.models import Model, infer_model
 
-__all__ = ["MODEL_VARIABLE", "ModelConfigurationError", "resolve_model"]
+__all__ = ["MODEL_VARIABLE", "ModelConfigurationError", "usable_model"]
 
 MODEL_VARIABLE = "MEMSHELF_MODEL"
 """The environment variable that names the model of an agent that has none. memshelf reads no other."""
@@ -17,8 +17,8 @@ class ModelConfigurationError(Exception):
     """No model can be asked: none is named, its name is unknown, or its key or package is missing. Nothing ran."""
 
 
-def resolve_model(model: Model | str | None) -> Model:
-    """The model to ask. `ModelConfigurationError` says what to set."""
+def usable_model(model: Model | str | None) -> Model | str:
+    """The model to ask, or its name. `ModelConfigurationError` says what to set."""
     name = model if model is not None else os.environ.get(MODEL_VARIABLE)
     if not name:
         raise ModelConfigurationError(
@@ -26,6 +26,7 @@ def resolve_model(model: Model | str | None) -> Model:
             f"build(..., model=...), or set the environment variable {MODEL_VARIABLE}."
         )
     try:
-        return infer_model(name)
+        infer_model(name)  # only to see that it can be: a run opens a named model of its own, and closes it
     except (UserError, ImportError, ValueError) as error:
         raise ModelConfigurationError(f"The model {name} cannot be used. {error}") from error
+    return name

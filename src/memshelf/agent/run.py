@@ -22,7 +22,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.models import Model
 
-from memshelf.agent.model import resolve_model
+from memshelf.agent.model import usable_model
 from memshelf.agent.result import HarnessResult, Status
 from memshelf.agent.state import HarnessState
 from memshelf.agent.turn import Approval, HarnessInput, Turn
@@ -33,11 +33,26 @@ Output = TypeVar("Output")
 
 
 class Executable(Generic[Output]):
-    """An agent that can be run, on any number of threads, also at a time. From `HarnessBuilder.build`."""
+    """An agent that can be run, on any number of threads, also at a time. From `HarnessBuilder.build`.
+
+    Each run opens and closes the connections of a model that is given by its name. Within `async with executable`,
+    runs share them, and those of the agent's toolsets.
+    """
 
     def __init__(self, agent: Agent[Any, Any], model: Model | str | None) -> None:
         self._agent = agent
         self._model = model
+        self._usable: Model | str | None = None
+
+    async def __aenter__(self) -> Self:
+        self._agent.model = self._usable_model()
+        await self._agent.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._agent.__aexit__(type_, error, traceback)
 
     async def run(
         self,
@@ -62,7 +77,7 @@ class Executable(Generic[Output]):
         """
         turn: Turn[Output] = Turn(input, previous_state, approvals, results)
         started: AgentRun[Any, Any] | None = None
-        model = self._resolved_model()
+        model = self._usable_model()
         try:
             async with self._agent.iter(**turn.arguments, model=model, deps=deps, usage_limits=usage_limits) as started:
                 async for _ in started:
@@ -95,17 +110,17 @@ class Executable(Generic[Output]):
         """
         turn: Turn[Output] = Turn(input, previous_state, approvals, results)
         events = self._agent.run_stream_events(
-            **turn.arguments, model=self._resolved_model(), deps=deps, usage_limits=usage_limits
+            **turn.arguments, model=self._usable_model(), deps=deps, usage_limits=usage_limits
         )
         return HarnessStream(turn, events)
 
-    def _resolved_model(self) -> Model | str | None:
+    def _usable_model(self) -> Model | str | None:
         capabilities = self._agent.root_capability
         if capabilities.has_resolve_model_id or capabilities.get_model() is not None:
             return self._model  # a capability chooses the model, or knows what the name stands for
-        if not isinstance(self._model, Model):
-            self._model = resolve_model(self._model)
-        return self._model
+        if self._usable is None:
+            self._usable = usable_model(self._model)
+        return self._usable
 
 
 class HarnessStream(Generic[Output]):

@@ -77,7 +77,7 @@ def file_instructions(mounts: Sequence[FileMount], tools: Collection[FileTool]) 
 def _mount(mount: FileMount) -> str:
     guide = DEFAULT_FILE_GUIDE if mount.guide is None else mount.guide
     attributes = f'name="{mount.name}" kind="file" access="{mount.access}"'
-    if not guide:
+    if not guide.strip():
         return f"<memory {attributes}/>"
     # Escaped, so that a guide cannot close its entry or list a memory of its own.
-    return f"<memory {attributes}>\n{escape(guide, quote=False)}\n</memory>"
+    return f"<memory {attributes}>\n{escape(guide.strip(), quote=False)}\n</memory>"
