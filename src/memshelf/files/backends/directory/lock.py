@@ -3,87 +3,98 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
+from types import TracebackType
 
 from memshelf.files.backends.directory.disk import Disk
 from memshelf.files.backends.directory.names import CONTROL
 
-__all__ = ["Held", "exclusive"]
+__all__ = ["Exclusive"]
 
 _LOCK = "lock"
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """The open root and control directory, for as long as the lock is held."""
+class Exclusive:
+    """Hold the lock of the memory at `path`, with its `root` and `control` directory open.
 
-    root: int
-    control: int
-
-
-@contextmanager
-def exclusive(disk: Disk, root: str, *, create: bool, durable: bool) -> Iterator[Held]:
-    """Wait for the lock of the memory at `root`, which is created if it is missing, or else `FileNotFoundError`.
-
-    The lock is the system's: it excludes threads and processes alike, and ends with the process that holds it. Each
-    change opens it anew, so a forked child shares none.
+    A missing root is created, or else `FileNotFoundError`. The lock is the system's: it excludes threads and processes
+    alike, and ends with the process that holds it. It is opened anew each time, so a forked child shares none.
     """
-    while True:
-        with ExitStack() as opened:
-            top = _open_root(disk, root, create, durable)
-            opened.callback(disk.close, top)
-            control = _open_control(disk, root, top, durable)
-            opened.callback(disk.close, control)
-            lock = disk.open_lock(_LOCK, control)
-            opened.callback(disk.close, lock)
-            disk.lock(lock)
-            # Unlocking, and not only closing, matters when another thread forked meanwhile: the child has a copy.
-            opened.callback(disk.unlock, lock)
-            # Whoever replaced the root, or removed the control directory, while we waited, took the lock with it.
-            if disk.is_at(lock, os.path.join(root, CONTROL, _LOCK)):
-                yield Held(top, control)
-                return
 
+    __slots__ = ("_create", "_disk", "_durable", "_lock", "_path", "control", "root")
 
-def _open_root(disk: Disk, root: str, create: bool, durable: bool) -> int:
-    try:
-        return disk.open_root(root)
-    except FileNotFoundError:
-        if not create:
+    def __init__(self, disk: Disk, path: str, *, create: bool, durable: bool) -> None:
+        self._disk = disk
+        self._path = path
+        self._create = create
+        self._durable = durable
+        self.root = self.control = self._lock = -1
+
+    def __enter__(self) -> Exclusive:
+        """Wait for the lock for as long as a living process holds it."""
+        try:
+            while True:
+                self.root = self._open_root()
+                self.control = self._open_control()
+                self._lock = self._disk.open_lock(_LOCK, self.control)
+                self._disk.lock(self._lock)
+                # Whoever replaced the root or the control directory while we waited took this lock with it.
+                if self._disk.is_at(self._lock, f"{self._path}/{CONTROL}/{_LOCK}"):
+                    return self
+                self._release()
+        except BaseException:
+            self._release()
             raise
-        _make_root(disk, root, durable)
-        return disk.open_root(root)
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._release()
 
-def _make_root(disk: Disk, path: str, durable: bool) -> None:
-    above, name = os.path.split(path)
-    try:
-        at = disk.open_root(above)
-    except FileNotFoundError:
-        if above == path:
-            raise
-        _make_root(disk, above, durable)
-        at = disk.open_root(above)
-    try:
-        with suppress(FileExistsError):
-            disk.make_directory(name, at)
-        if durable:
-            disk.sync_directory(at)
-    finally:
-        disk.close(at)
+    def _release(self) -> None:
+        if self._lock >= 0:
+            # Closing is not enough if another thread forked meanwhile: the child has a copy of the descriptor.
+            self._disk.unlock(self._lock)
+        for fd in (self._lock, self.control, self.root):
+            if fd >= 0:
+                self._disk.close(fd)
+        self.root = self.control = self._lock = -1
 
+    def _open_root(self) -> int:
+        try:
+            return self._disk.open_root(self._path)
+        except FileNotFoundError:
+            if not self._create:
+                raise
+            self._make(self._path)
+            return self._disk.open_root(self._path)
 
-def _open_control(disk: Disk, root: str, top: int, durable: bool) -> int:
-    try:
-        return disk.open_directory(CONTROL, top)
-    except FileNotFoundError:
-        if durable:
-            # A writer that was killed may have made the root without seeing it reach the disk. Where we may not even
-            # look into the directory above, the root was made by someone else.
-            with suppress(PermissionError):
-                _make_root(disk, root, durable)
-        with suppress(FileExistsError):
-            disk.make_directory(CONTROL, top)
-        return disk.open_directory(CONTROL, top)
+    def _make(self, path: str) -> None:
+        above, name = os.path.split(path)
+        try:
+            at = self._disk.open_root(above)
+        except FileNotFoundError:
+            if above == path:
+                raise
+            self._make(above)
+            at = self._disk.open_root(above)
+        try:
+            with suppress(FileExistsError):
+                self._disk.make_directory(name, at)
+            if self._durable:
+                self._disk.sync_directory(at)
+        finally:
+            self._disk.close(at)
+
+    def _open_control(self) -> int:
+        try:
+            return self._disk.open_directory(CONTROL, self.root)
+        except FileNotFoundError:
+            if self._durable:
+                # A writer that was killed may have made the root without seeing it reach the disk. Where we may not
+                # even look into the directory above, the root was made by someone else.
+                with suppress(PermissionError):
+                    self._make(self._path)
+            with suppress(FileExistsError):
+                self._disk.make_directory(CONTROL, self.root)
+            return self._disk.open_directory(CONTROL, self.root)

@@ -8,20 +8,20 @@ removed by the next change, and a directory without files is no part of a memory
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import groupby, pairwise
+from itertools import groupby
+from typing import assert_never
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory.content import no_directory, version_of
 from memshelf.files.backends.directory.disk import Disk
-from memshelf.files.backends.directory.lock import Held, exclusive
+from memshelf.files.backends.directory.lock import Exclusive
 from memshelf.files.backends.directory.names import actual
 from memshelf.files.backends.directory.scan import nothing, scan
 from memshelf.files.backends.directory.tree import Tree, Way
-from memshelf.files.decide import Commit, Request, decide
-from memshelf.files.model import FileEntry, FileText
+from memshelf.files.decide import Delete, Move, Request, Write, decide
+from memshelf.files.model import FileEntry
 from memshelf.limits import FileFormat
 
 __all__ = ["Mutations"]
@@ -45,25 +45,34 @@ class Mutations:
         self._format = format
         self._durable = durable
         self._on_disk: set[tuple[int, int]] = set()  # directories that were seen to be in their parents on the disk
+        self._replaced: list[int] = []
 
     def apply(self, request: Request) -> str:
         """Commit a request, and return the version of the file that it wrote, moved or removed."""
         try:
-            with exclusive(self._disk, self._root, create=request.loads is None, durable=self._durable) as held:
+            with Exclusive(self._disk, self._root, create=request.loads is None, durable=self._durable) as held:
+                tree = Tree(self._disk, held.root, self._format)
                 for _ in range(_ATTEMPTS):
-                    # Another program changed something between two of our steps: look again.
-                    with suppress(*_CHANGED_MEANWHILE):
-                        return self._attempt(held, request)
+                    try:
+                        return self._attempt(held, tree, request)
+                    except _CHANGED_MEANWHILE:
+                        pass  # another program changed something between two of our steps: look again
         except FileNotFoundError:  # no root
             if request.loads is not None:
                 decide(request, None, None)
             raise
         raise MemoryStoreError("unavailable", "Other programs keep changing these files; nothing changed.")
 
+    def release(self) -> None:
+        """Let the system free the files that were replaced. That takes as long as all of a change without durability,
+        so it is for after the answer."""
+        while self._replaced:
+            self._disk.close(self._replaced.pop())
+
     def purge(self) -> None:
         """Remove every file that a listing shows, and leave what is no memory file."""
         try:
-            with exclusive(self._disk, self._root, create=False, durable=self._durable) as held:
+            with Exclusive(self._disk, self._root, create=False, durable=self._durable) as held:
                 self._discard_staged(held)
                 tree = Tree(self._disk, held.root, self._format)
                 # Again, because removing one of two names that differ in their Unicode form reveals the other.
@@ -75,57 +84,69 @@ class Mutations:
         except FileNotFoundError:  # no root
             return
 
-    def _attempt(self, held: Held, request: Request) -> str:
-        self._discard_staged(held)
-        tree = Tree(self._disk, held.root, self._format)
-        commit, current = _decided(tree, request)
-        if commit is None:
-            assert current is not None  # noqa: S101  # only an existing file can already be as asked
-            return current.version
-        if commit.operation == "deleted":
-            self._delete(tree, commit)
-        elif commit.source is not None:
-            self._move(tree, request, commit, commit.source)
-        else:
-            self._put(held, tree, request, commit)
-        return version_of(commit.data)
+    def _attempt(self, held: Exclusive, tree: Tree, request: Request) -> str:
+        match request:
+            case Write(expected=None):
+                return self._create(held, tree, request)
+            case Write():
+                return self._replace(held, tree, request)
+            case Move():
+                self._discard_staged(held)
+                return self._move(tree, request)
+            case Delete():
+                self._discard_staged(held)
+                return self._delete(tree, request)
+            case _:
+                assert_never(request)
 
-    def _put(self, held: Held, tree: Tree, request: Request, commit: Commit) -> None:
-        create = commit.operation == "created"
-        with self._staged(held, commit.data), tree.way(commit.path) as way, self._completed(way, make=create):
-            # Staging took time in which a person may have edited the file, or made one.
-            _decided(tree, request)
-            if create:
-                self._remove_empty(way.name, way.end, commit.path)
+    def _create(self, held: Exclusive, tree: Tree, request: Write) -> str:
+        data = request.text.encode()
+        with tree.way(request.path) as way:
+            decide(request, None, tree.in_the_way(way))
+            with self._staged(held, data), self._completed(way):
+                self._remove_empty(way.name, way.end, way.path)
                 self._link(_STAGED, held.control, way.name, way.end)
-            else:
+                self._confirm(way)
+                with suppress(OSError):  # the next change tries again
+                    self._discard_staged(held)
+        return version_of(data)
+
+    def _replace(self, held: Exclusive, tree: Tree, request: Write) -> str:
+        data = request.text.encode()
+        with tree.way(request.path) as way:
+            if decide(request, tree.file(way), None) is None:
+                return version_of(data)
+            with self._staged(held, data):
+                decide(request, tree.file(way), None)  # staging took time, in which a person may have edited the file
+                self._replaced.append(self._disk.open_file(way.name, way.end))
                 self._disk.rename(_STAGED, held.control, way.name, way.end)
-            self._confirm(way)
+                self._confirm(way)
+        return version_of(data)
 
-    def _move(self, tree: Tree, request: Request, commit: Commit, path: str) -> None:
-        with (
-            tree.way(path) as source,
-            tree.way(commit.path) as destination,
-            self._completed(source, make=False),
-            self._completed(destination, make=True),
-        ):
-            _decided(tree, request)
-            self._remove_empty(destination.name, destination.end, commit.path)
-            self._disk.rename(source.name, source.end, destination.name, destination.end)
-            self._confirm(destination, source)
+    def _move(self, tree: Tree, request: Move) -> str:
+        with tree.way(request.source) as source, tree.way(request.destination) as destination:
+            decide(request, tree.file(source), tree.in_the_way(destination))
+            with self._completed(destination):
+                decide(request, tree.file(source), tree.in_the_way(destination))  # as in `_replace`
+                self._remove_empty(destination.name, destination.end, destination.path)
+                self._disk.rename(source.name, source.end, destination.name, destination.end)
+                self._confirm(destination, source)
             self._prune(source)
+        return request.expected
 
-    def _delete(self, tree: Tree, commit: Commit) -> None:
-        with tree.way(commit.path) as way, self._completed(way, make=False):
+    def _delete(self, tree: Tree, request: Delete) -> str:
+        with tree.way(request.path) as way:
+            decide(request, tree.file(way), None)
             self._disk.unlink(way.name, way.end)
             self._confirm(way)
             self._prune(way)
+        return request.expected
 
     def _remove_all(self, tree: Tree, entries: tuple[FileEntry, ...]) -> None:
         for _, together in groupby(entries, key=lambda entry: entry.path.rpartition("/")[0]):
             paths = [entry.path for entry in together]
             with tree.way(paths[0]) as way:
-                if not way.complete:
+                if way.missing:
                     continue
                 for path in paths:
                     with suppress(FileNotFoundError):
@@ -133,14 +154,19 @@ class Mutations:
                 self._confirm(way)
                 self._prune(way)
 
-    def _discard_staged(self, held: Held) -> None:
+    def _discard_staged(self, held: Exclusive) -> None:
         with suppress(FileNotFoundError):
             self._disk.unlink(_STAGED, held.control)
 
     @contextmanager
-    def _staged(self, held: Held, data: bytes) -> Iterator[None]:
-        # Never opened if it exists: a crash between `link` and `unlink` left it as a second name of a memory file.
-        fd = self._disk.create(_STAGED, held.control)
+    def _staged(self, held: Exclusive, data: bytes) -> Iterator[None]:
+        """Have the content in the control directory, and not any more when what follows fails."""
+        try:
+            fd = self._disk.create(_STAGED, held.control)
+        except FileExistsError:
+            # Removed and not written over: a crash in `_create` leaves it as a second name of a file in the memory.
+            self._discard_staged(held)
+            fd = self._disk.create(_STAGED, held.control)
         try:
             try:
                 self._disk.write(fd, data)
@@ -149,22 +175,22 @@ class Mutations:
             finally:
                 self._disk.close(fd)
             yield
-        finally:
-            with suppress(OSError):  # renamed; or the next change tries again
-                self._disk.unlink(_STAGED, held.control)
+        except (OSError, MemoryStoreError):
+            with suppress(OSError):
+                self._discard_staged(held)
+            raise
 
     @contextmanager
-    def _completed(self, way: Way, *, make: bool) -> Iterator[None]:
+    def _completed(self, way: Way) -> Iterator[None]:
         """Make the directories that a way lacks, and remove them again when what follows fails."""
         made: list[tuple[str, int]] = []
         try:
-            if way.blocked_by is not None or (way.missing and not make):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), way.path)
-            for segment in way.missing:
-                self._disk.make_directory(segment, way.end)
-                made.append((segment, way.end))
-                way.enter(segment, self._disk.open_directory(segment, way.end))
-            if self._durable and make:
+            while way.missing:
+                name, at = way.missing[0], way.end
+                self._disk.make_directory(name, at)
+                made.append((name, at))
+                way.enter(name)
+            if self._durable:
                 self._sync_steps(way)
             yield
         except (OSError, MemoryStoreError):
@@ -174,10 +200,10 @@ class Mutations:
             raise
 
     def _sync_steps(self, way: Way) -> None:
-        for above, below in pairwise(way.steps):
-            # A directory that is there may be new too: its maker may have been killed before it was synced.
-            if (key := self._identity(below.fd)) not in self._on_disk:
-                self._disk.sync_directory(above.fd)
+        for above, _, directory in way.steps:
+            # A directory that was there may be new too: its maker may have been killed before it was synced.
+            if (key := self._identity(directory)) not in self._on_disk:
+                self._disk.sync_directory(above)
                 self._on_disk.add(key)
 
     def _link(self, name: str, at: int, new_name: str, new_at: int) -> None:
@@ -222,20 +248,14 @@ class Mutations:
 
     def _prune(self, way: Way) -> None:
         with suppress(OSError):  # not empty; or it stays as an empty directory, which is no part of the memory
-            for above, below in reversed(list(pairwise(way.steps))):
-                key = self._identity(below.fd)
-                self._disk.remove_directory(below.name, above.fd)
+            for above, name, directory in reversed(way.steps):
+                key = self._identity(directory)
+                self._disk.remove_directory(name, above)
                 self._on_disk.discard(key)
 
     def _identity(self, fd: int) -> tuple[int, int]:
         status = self._disk.status(fd)
         return status.st_dev, status.st_ino
-
-
-def _decided(tree: Tree, request: Request) -> tuple[Commit | None, FileText | None]:
-    current = tree.load(request.loads) if request.loads is not None else None
-    obstacle = tree.in_the_way(request.must_be_free) if request.must_be_free is not None else None
-    return decide(request, current, obstacle), current
 
 
 def _unconfirmed(what: str, error: Exception) -> MemoryStoreError:

@@ -21,8 +21,9 @@ def require_addressable(path: str) -> str:
     """The path, unless it leads into the control directory (`invalid_path`)."""
     first = path.partition("/")[0]
     # Some disks ignore case, invisible characters, or dots and spaces at the end of a name.
-    visible = "".join(char for char in first if unicodedata.category(char) != "Cf")
-    if visible.rstrip(". ").casefold() == CONTROL:
+    if not first.isascii():
+        first = "".join(char for char in first if unicodedata.category(char) != "Cf")
+    if first.rstrip(". ").casefold() == CONTROL:
         raise MemoryStoreError("invalid_path", f"{CONTROL}/ belongs to the store; choose another name.")
     return path
 

@@ -6,12 +6,10 @@ import asyncio
 import builtins
 import errno
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
@@ -20,6 +18,7 @@ from memshelf.files.backends.directory.mutate import Mutations
 from memshelf.files.backends.directory.names import require_addressable
 from memshelf.files.backends.directory.scan import Listing, nothing, scan
 from memshelf.files.backends.directory.tree import Tree
+from memshelf.files.backends.directory.worker import Worker
 from memshelf.files.decide import Delete, Move, Request, Write
 from memshelf.files.format import validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch
@@ -27,8 +26,6 @@ from memshelf.limits import FileFormat
 from memshelf.origin import Origin
 
 __all__ = ["DirectoryFileStore"]
-
-T = TypeVar("T")
 
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}
 
@@ -71,7 +68,7 @@ class DirectoryFileStore:
         self._root = str(Path(root).absolute())
         self._disk = disk or Disk()
         self._mutations = Mutations(self._disk, self._root, self.format, durable=durable)
-        self._writers: dict[int, ThreadPoolExecutor] = {}
+        self._worker = Worker(after=self._mutations.release)
         self._listing = nothing()
 
     async def __aenter__(self) -> DirectoryFileStore:
@@ -84,8 +81,7 @@ class DirectoryFileStore:
 
     async def aclose(self) -> None:
         """Wait for the changes under way and end the thread that makes them. The next change starts another."""
-        if (writer := self._writers.pop(os.getpid(), None)) is not None:
-            await asyncio.to_thread(writer.shutdown)
+        await self._worker.stop()
 
     async def list(self) -> builtins.list[FileEntry]:
         return [*(await asyncio.to_thread(self._scan)).entries]
@@ -123,7 +119,12 @@ class DirectoryFileStore:
     async def purge(self) -> None:
         """Remove every file that a listing shows, by their names: what the disk does with the freed blocks is its own
         affair. Foreign things stay where they are. After `write_unconfirmed` some files may be left."""
-        await self._write(self._mutations.purge)
+
+        def change() -> None:
+            with _refusals():
+                self._mutations.purge()
+
+        await self._worker.run(change)
 
     async def search(
         self, pattern: str, *, regex: bool, case_sensitive: bool, path: str, limit: int
@@ -133,21 +134,11 @@ class DirectoryFileStore:
         return await asyncio.to_thread(self._search, directory, compiled, limit)
 
     async def _apply(self, request: Request) -> str:
-        return await self._write(lambda: self._mutations.apply(request))
-
-    async def _write(self, change: Callable[[], T]) -> T:
-        # One thread of its own for each process that this store came into by a fork: changes take turns anyway, and
-        # writers that wait for another process must not use up the threads that readers share.
-        process = os.getpid()
-        writer = self._writers.get(process) or self._writers.setdefault(
-            process, ThreadPoolExecutor(1, thread_name_prefix="memshelf-directory")
-        )
-
-        def work() -> T:
+        def change() -> str:
             with _refusals():
-                return change()
+                return self._mutations.apply(request)
 
-        return await asyncio.get_running_loop().run_in_executor(writer, work)
+        return await self._worker.run(change)
 
     def _scan(self) -> Listing:
         with self._opened() as root:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from types import TracebackType
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory.content import decode, foreign, no_directory, read_file, version_of
@@ -15,44 +13,83 @@ from memshelf.files.backends.directory.scan import nothing, scan
 from memshelf.files.model import FileText
 from memshelf.limits import FileFormat
 
-__all__ = ["Step", "Tree", "Way"]
+__all__ = ["Tree", "Way"]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """An open directory on a way, under the name that it has in the one before it."""
-
-    name: str
-    fd: int
-
-
-@dataclass(slots=True)
 class Way:
-    """How far the directories towards a path exist.
+    """The directories from the root towards a path, open as far as they exist until the context ends.
 
     `missing` are the segments that do not; `blocked_by` is the path of a file that stands where a directory would.
-    `name` is the last segment, as it is called on the disk.
+    `name` is the last segment as it is called on the disk. What happens to a directory on the way after it was opened
+    is as if it happened after whatever is done in it.
     """
 
-    path: str
-    steps: list[Step]
-    missing: list[str]
-    blocked_by: str | None
-    name: str
+    __slots__ = ("_disk", "_fds", "_names", "blocked_by", "missing", "name", "path")
+
+    def __init__(self, disk: Disk, root: int, path: str) -> None:
+        self._disk = disk
+        self._fds = [root]
+        self._names: list[str] = []
+        self.path = path
+        self.blocked_by: str | None = None
+        *self.missing, self.name = path.split("/")
+
+    def __enter__(self) -> Way:
+        """`invalid_path` when something that is neither a file nor a directory stands on the way."""
+        try:
+            while self.missing and self._advance():
+                pass
+            if not self.missing:
+                self.name = actual(self._disk, self.name, self.end)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for fd in self._fds[1:]:
+            self._disk.close(fd)
 
     @property
     def end(self) -> int:
         """The last directory that exists."""
-        return self.steps[-1].fd
+        return self._fds[-1]
 
     @property
-    def complete(self) -> bool:
-        """Whether all of them exist, so that the file can stand in `end`."""
-        return not self.missing
+    def steps(self) -> list[tuple[int, str, int]]:
+        """Each directory below the root: the one above it, its name in that one, and itself."""
+        return list(zip(self._fds, self._names, self._fds[1:], strict=False))
 
-    def enter(self, segment: str, fd: int) -> None:
-        """Go on into a directory that was missing."""
-        self.steps.append(Step(segment, fd))
+    def enter(self, name: str) -> None:
+        """Go on into the first directory that was missing, which exists by now, under that name."""
+        self._fds.append(self._disk.open_directory(name, self.end))
+        self._names.append(name)
+        del self.missing[0]
+
+    def _advance(self) -> bool:
+        name = actual(self._disk, self.missing[0], self.end)
+        try:
+            self.enter(name)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if not no_directory(error):
+                raise
+            self._stop_at(name)
+            return False
+        return True
+
+    def _stop_at(self, name: str) -> None:
+        path = "/".join(self.path.split("/")[: len(self._fds)])
+        try:
+            status = self._disk.status_of(name, self.end)
+        except FileNotFoundError:
+            return
+        if not stat.S_ISREG(status.st_mode):
+            raise foreign(path)
+        self.blocked_by = path
 
 
 class Tree:
@@ -63,76 +100,40 @@ class Tree:
         self._root = root
         self._format = format
 
-    @contextmanager
-    def way(self, path: str) -> Iterator[Way]:
-        """`invalid_path` when something that is neither a file nor a directory stands in between."""
-        *segments, name = path.split("/")
-        way = Way(path, [Step("", self._root)], [], None, name)
-        try:
-            for depth, segment in enumerate(segments, start=1):
-                name_here = actual(self._disk, segment, way.end)
-                try:
-                    way.steps.append(Step(name_here, self._disk.open_directory(name_here, way.end)))
-                    continue
-                except FileNotFoundError:
-                    pass
-                except OSError as error:
-                    if not no_directory(error):
-                        raise
-                    way.blocked_by = self._file_at(name_here, way.end, "/".join(segments[:depth]))
-                way.missing = segments[depth - 1 :]
-                break
-            else:
-                way.name = actual(self._disk, name, way.end)
-            yield way
-        finally:
-            for step in way.steps[1:]:
-                self._disk.close(step.fd)
+    def way(self, path: str) -> Way:
+        return Way(self._disk, self._root, path)
 
     def load(self, path: str) -> FileText | None:
-        """The file at the path. `invalid_path` for what is no file, `invalid_file` for what is no text."""
         with self.way(path) as way:
-            return self._load(way) if way.complete else None
+            return self.file(way)
 
-    def in_the_way(self, path: str) -> FileText | None:
-        """The file at the path, above it, or the first one below it; `invalid_path` when it is no memory file."""
-        try:
-            return self._in_the_way(path)
-        except MemoryStoreError as error:
-            if error.code != "invalid_file":
-                raise
-            raise MemoryStoreError("invalid_path", f"{path} is not free: {error.message}") from None
-
-    def _in_the_way(self, path: str) -> FileText | None:
-        with self.way(path) as way:
-            if way.blocked_by is not None:
-                return self.load(way.blocked_by)
-            if not way.complete:
-                return None
-            if (file := self._load(way)) is not None:
-                return file
-            try:
-                inside = self._disk.open_directory(way.name, way.end)
-            except FileNotFoundError:
-                return None
-            try:
-                below = scan(self._disk, inside, self._format, nothing(f"{path}/")).entries
-            finally:
-                self._disk.close(inside)
-        return self.load(below[0].path) if below else None
-
-    def _load(self, way: Way) -> FileText | None:
-        content = read_file(self._disk, way.name, way.end, way.path, self._format)
+    def file(self, way: Way) -> FileText | None:
+        """The file that a way leads to. `invalid_path` for what is no file, `invalid_file` for what is no text."""
+        content = read_file(self._disk, way.name, way.end, way.path, self._format) if not way.missing else None
         if content is None:
             return None
         data, _ = content
         return FileText(way.path, decode(data, way.path), version_of(data))
 
-    def _file_at(self, name: str, at: int, path: str) -> str | None:
+    def in_the_way(self, way: Way) -> FileText | None:
+        """The file that a way leads to, or that stands on it, or the first one below; `invalid_path` when that is no
+        memory file."""
         try:
-            status = self._disk.status_of(name, at)
+            if way.blocked_by is not None:
+                return self.load(way.blocked_by)
+            return self.file(way) or (self._first_below(way) if not way.missing else None)
+        except MemoryStoreError as error:
+            if error.code != "invalid_file":
+                raise
+            raise MemoryStoreError("invalid_path", f"{way.path} is not free: {error.message}") from None
+
+    def _first_below(self, way: Way) -> FileText | None:
+        try:
+            inside = self._disk.open_directory(way.name, way.end)
         except FileNotFoundError:
             return None
-        if not stat.S_ISREG(status.st_mode):
-            raise foreign(path)
-        return path
+        try:
+            below = scan(self._disk, inside, self._format, nothing(f"{way.path}/")).entries
+        finally:
+            self._disk.close(inside)
+        return self.load(below[0].path) if below else None
