@@ -14,6 +14,7 @@ from pydantic_ai import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelRetry,
+    PartDeltaEvent,
     TextPartDelta,
     UserPromptPart,
     capture_run_messages,
@@ -363,6 +364,20 @@ async def test_a_cursor_stays_when_the_request_that_carried_the_context_failed()
     await agent.run("hi")
     assert _kinds(script) == ["full"]
     assert cursors.snapshot().keys() == {"user"}
+
+
+async def test_a_cursor_moves_on_when_an_answer_was_cut_off():
+    store, cursors = await _store(a="x"), MemoryCursors()
+    script = Script("a very long answer", "two")
+    agent = Agent(script.model, capabilities=[_memory(store, cursors)])
+    async with agent.run_stream_events("hi") as stream:
+        async for event in stream:
+            if isinstance(event, PartDeltaEvent):
+                break
+        history = stream.all_messages()
+    assert cursors.snapshot().keys() == {"user"}
+    await agent.run("go on", message_history=history)
+    assert _kinds(script) == ["full"]
 
 
 async def test_the_cursor_is_where_the_context_was_read_not_where_the_run_ended():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, ToolApproved, ToolDenied
 from pydantic_ai.capabilities import Toolset
+from pydantic_ai.models.test import TestModel
 from scripted import Script, call, returns
 
 from memshelf import (
@@ -274,3 +276,14 @@ async def test_the_gate_works_on_a_plain_agent():
     agent = Agent(Script(CREATE).model, output_type=[str, DeferredToolRequests], capabilities=[memory, gate])
     result = await agent.run("hi")
     assert [each.tool_call_id for each in result.output.approvals] == ["call-1"]
+
+
+async def test_rules_are_for_tools_not_for_the_answer():
+    class Drink(BaseModel):
+        name: str
+
+    model = TestModel(call_tools=[], custom_output_args={"name": "tea"})
+    executable = HarnessBuilder().build(
+        AgentSpec(), output_type=Drink, model=model, permissions=ToolPermissions(default="deny")
+    )
+    assert (await executable.run("hi")).output_or_raise() == Drink(name="tea")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 
+import anyio
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import (
@@ -354,6 +355,16 @@ async def test_a_cancelled_stream_gives_a_usable_thread():
                 pass
 
     await _cancelled_in_a_tool(consume)
+
+
+async def test_a_stream_in_a_scope_that_is_cancelled_keeps_what_was_done():
+    with anyio.CancelScope() as scope:
+        async with _build(Script("a very long answer")).stream("hi") as stream:
+            async for event in stream:
+                if isinstance(event, PartDeltaEvent):
+                    scope.cancel()
+    assert stream.result.status == "cancelled"
+    assert [message.kind for message in stream.result.state.messages] == ["request", "response"]
 
 
 async def test_a_tool_may_cancel_its_run():

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import AgentRunResult, FunctionToolset, ModelResponse, RunContext, TextContent, UserPromptPart
+from pydantic_ai import (
+    AgentRunResult,
+    FunctionToolset,
+    ModelMessage,
+    ModelResponse,
+    RunContext,
+    TextContent,
+    UserPromptPart,
+)
 from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
 from memshelf.agent.capabilities.file_toolset import file_toolset, offered
-from memshelf.agent.capabilities.first_input import brings_input, enclosing, say_before_input
+from memshelf.agent.capabilities.first_input import answered, brings_input, enclosing, say_before_input
 from memshelf.agent.events import ContextDelivery, MemoryContextEvent
 from memshelf.errors import MemoryStoreError
 from memshelf.files.context import deliver
@@ -37,7 +45,7 @@ class FileMemoryCapability(AbstractCapability[object]):
     raise `ValueError` or `TypeError` here.
 
     One object serves any number of runs, also at a time; only `cursors` belongs to one thread. A cursor moves on when
-    the model has answered the request that carried the context, so a request that fails is told again.
+    the model has answered the request that carried the context, if only in part; a request that failed is told again.
     """
 
     id: str | None = "memshelf-files"
@@ -58,7 +66,7 @@ class FileMemoryCapability(AbstractCapability[object]):
         self._instructions = file_instructions(self._mounts, on_offer) if self._mounts else None
         self._toolset = file_toolset(self._mounts, on_offer, self._limits, origin or Origin()) if on_offer else None
         self._awaits_input = False
-        self._delivered: dict[str, tuple[str | None, str]] = {}
+        self._delivered: _Delivered | None = None
 
     @classmethod
     @override
@@ -84,7 +92,7 @@ class FileMemoryCapability(AbstractCapability[object]):
         For whoever replaces a thread's history by a summary; inside a run, `first_input.history_replaced(ctx)` does
         it for every capability.
         """
-        self._delivered = {}
+        self._delivered = None
         if self._cursors is not None:
             for mount in self._mounts:
                 self._cursors.clear(mount.key)
@@ -93,13 +101,18 @@ class FileMemoryCapability(AbstractCapability[object]):
     async def for_run(self, ctx: RunContext[object]) -> AbstractCapability[object]:
         # The framework's way to keep runs apart: each works on a copy, with state of its own.
         run = copy.copy(self)
-        run.__dict__ |= {"_awaits_input": brings_input(ctx), "_delivered": {}}
+        run.__dict__ |= {"_awaits_input": brings_input(ctx), "_delivered": None}
         return run
 
     @override
     async def wrap_run(self, ctx: RunContext[object], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         with enclosing():
-            return await handler()
+            try:
+                return await handler()
+            finally:
+                # An answer that was cut off shows that the request, and the context in it, had arrived.
+                if self._delivered is not None and answered(self._delivered.history, self._delivered.said):
+                    self._advance()
 
     @override
     async def before_model_request(
@@ -114,12 +127,15 @@ class FileMemoryCapability(AbstractCapability[object]):
     async def after_model_request(
         self, ctx: RunContext[object], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        if self._cursors is not None:
-            for key, (since, cursor) in self._delivered.items():
+        self._advance()
+        return response
+
+    def _advance(self) -> None:
+        delivered, self._delivered = self._delivered, None
+        if delivered is not None and self._cursors is not None:
+            for key, (since, cursor) in delivered.cursors.items():
                 if self._cursors.get(key) == since:  # else it was cleared, or moved on, while the model was answering
                     self._cursors.advance(key, cursor)
-        self._delivered = {}
-        return response
 
     async def _deliver(self, ctx: RunContext[object], request_context: ModelRequestContext) -> None:
         since = self._cursors.snapshot() if self._cursors is not None else {}
@@ -130,11 +146,11 @@ class FileMemoryCapability(AbstractCapability[object]):
             for each in delivered
             if each.block
         ]
-        if blocks and not say_before_input(ctx, request_context, UserPromptPart(blocks)):
+        said = UserPromptPart(blocks)
+        if blocks and not say_before_input(ctx, request_context, said):
             return
-        self._delivered = {
-            key: (since.get(key), cursor) for key, cursor in read_to.snapshot().items() if cursor != since.get(key)
-        }
+        moved = {key: (since.get(key), cursor) for key, cursor in read_to.snapshot().items()}
+        self._delivered = _Delivered(ctx.messages, said, moved)
         await ctx.emit(
             MemoryContextEvent(
                 memories=[
@@ -142,6 +158,15 @@ class FileMemoryCapability(AbstractCapability[object]):
                 ]
             )
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivered:
+    """What a run was told, and where each cursor was and will be."""
+
+    history: Sequence[ModelMessage]
+    said: UserPromptPart
+    cursors: Mapping[str, tuple[str | None, str]]
 
 
 def _validated(mounts: Sequence[FileMount], format: FileFormat) -> tuple[FileMount, ...]:

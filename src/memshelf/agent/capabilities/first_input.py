@@ -13,11 +13,11 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pydantic_ai import ModelRequest, RunContext, UserPromptPart
+from pydantic_ai import ModelMessage, ModelRequest, ModelResponse, RunContext, UserPromptPart
 from pydantic_ai.messages import ModelRequestPart
 from pydantic_ai.models import ModelRequestContext
 
-__all__ = ["DeliversContext", "brings_input", "enclosing", "history_replaced", "say_before_input"]
+__all__ = ["DeliversContext", "answered", "brings_input", "enclosing", "history_replaced", "say_before_input"]
 
 AnyContext: TypeAlias = RunContext[Any]  # context does not depend on an agent's own dependencies
 
@@ -82,6 +82,13 @@ def say_before_input(ctx: AnyContext, request_context: ModelRequestContext, said
             replace(shown, parts=_inserted(shown.parts, said)),
         ]
     return True
+
+
+def answered(history: Sequence[ModelMessage], said: UserPromptPart) -> bool:
+    """Whether a response, whole or cut off, follows what was said."""
+    requests = (index for index, each in enumerate(history) if any(part is said for part in each.parts))
+    at = next(requests, len(history))
+    return any(isinstance(each, ModelResponse) for each in history[at:])
 
 
 def _inserted(parts: Sequence[ModelRequestPart], said: UserPromptPart) -> list[ModelRequestPart]:
