@@ -24,12 +24,13 @@ def function_call(name, call_id, **arguments):
 
 
 class ResponsesApi:
-    """Answers each request with the next list of output items, and remembers what was asked."""
+    """Answers each request with the next list of output items, or an HTTP status, and remembers what was asked."""
 
     def __init__(self, *replies):
         self._replies = list(replies)
         self._ids = itertools.count(1)
         self.requests = []
+        self.bodies = []
         self.authorizations = []
         self.connections = 0
 
@@ -45,7 +46,9 @@ class ResponsesApi:
         try:
             while (head := await self._head(reader)) is not None:
                 line, headers = head
-                asked = json.loads(await reader.readexactly(int(headers["content-length"])))
+                body = await reader.readexactly(int(headers["content-length"]))
+                self.bodies.append(body)
+                asked = json.loads(body)
                 assert line.startswith("POST /v1/responses ")
                 self.requests.append(asked)
                 self.authorizations.append(headers["authorization"])
@@ -64,6 +67,8 @@ class ResponsesApi:
         return line, {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
 
     def _answer(self, asked, items):
+        if isinstance(items, int):
+            return _http("application/json", b'{"error": {"message": "try again"}}', items)
         prefix = {"message": "msg", "function_call": "fc"}
         output = [{"id": f"{prefix[item['type']]}_{next(self._ids)}", **item} for item in items]
         response = {
@@ -126,6 +131,6 @@ def _halves(text):
     return [text[: len(text) // 2], text[len(text) // 2 :]]
 
 
-def _http(content_type, payload):
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {len(payload)}\r\n\r\n"
+def _http(content_type, payload, status=200):
+    head = f"HTTP/1.1 {status} -\r\nContent-Type: {content_type}\r\nContent-Length: {len(payload)}\r\n\r\n"
     return head.encode() + payload

@@ -15,6 +15,8 @@ from pydantic_ai import (
     ModelRequest,
     ModelRetry,
     PartDeltaEvent,
+    SystemPromptPart,
+    TextContent,
     TextPartDelta,
     UserPromptPart,
     capture_run_messages,
@@ -23,7 +25,7 @@ from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 from scripted import Script, body, call, contexts, returns, said
 
 from memshelf import FileMemoryCapability, FileMemoryLimits, FileMount, InProcessFileStore, MemoryCursors, Origin
-from memshelf.agent.capabilities.first_input import history_replaced
+from memshelf.agent.capabilities.first_input import SAID, history_replaced, say_before_input
 from memshelf.agent.events import ContextDelivery, MemoryContextEvent
 
 ORIGIN = Origin()
@@ -71,7 +73,12 @@ async def test_the_context_comes_before_the_users_text_as_content_of_its_own():
         "index": ["README.md: likes tea"],
     }
     assert text == "hi"
-    assert request.parts[-1].content == "hi"  # the user's own part is untouched
+    # One message: some models refuse two of the user's in a row. The user's own text can be told apart.
+    [part] = request.parts
+    assert [getattr(item, "metadata", None) for item in part.content] == [
+        {"memshelf": {"memory": "user", "context": "full"}},
+        None,
+    ]
 
 
 async def test_the_context_comes_before_a_list_of_content_parts():
@@ -80,14 +87,14 @@ async def test_the_context_comes_before_a_list_of_content_parts():
     await Agent(script.model, capabilities=[_memory(await _store(a="x"))]).run(["look", image])
     [request] = script.requests[0]
     assert len(contexts([request])) == 1
-    assert request.parts[-1].content == ["look", image]
+    assert request.parts[-1].content[1:] == ["look", image]
 
 
 async def test_the_context_follows_the_system_prompt():
     script = Script("hello")
     agent = Agent(script.model, system_prompt="Be kind.", capabilities=[_memory(await _store(a="x"))])
     await agent.run("hi")
-    assert [part.part_kind for part in script.requests[0][0].parts] == ["system-prompt", "user-prompt", "user-prompt"]
+    assert [part.part_kind for part in script.requests[0][0].parts] == ["system-prompt", "user-prompt"]
 
 
 async def test_each_memory_has_a_block_of_its_own_in_mount_order():
@@ -122,11 +129,39 @@ async def test_content_cannot_leave_its_block():
 
 
 async def test_a_view_of_the_history_that_another_capability_prepared_gets_it_too():
+    class Views(AbstractCapability[object]):
+        async def before_model_request(self, ctx, request_context):
+            [request] = request_context.messages
+            request_context.messages = [ModelRequest(parts=[SystemPromptPart("Be kind."), *request.parts])]
+            return request_context
+
     script = Script("hello")
-    view = ProcessHistory(lambda messages: [ModelRequest(parts=list(messages[-1].parts))])
-    result = await Agent(script.model, capabilities=[view, _memory(await _store(a="x"))]).run("hi")
-    assert len(contexts(script.requests[0])) == 1
-    assert len(contexts(result.all_messages())) == 1
+    result = await Agent(script.model, capabilities=[Views(), _memory(await _store(a="x"))]).run("hi")
+    [shown], [kept, _] = script.requests[0], result.all_messages()
+    assert [part.part_kind for part in shown.parts] == ["system-prompt", "user-prompt"]
+    assert said(shown) == said(kept)
+    assert len(contexts([shown])) == 1
+
+
+async def test_a_request_from_which_the_users_text_was_removed_gets_none_and_moves_no_cursor():
+    cursors, script = MemoryCursors(), Script("hello")
+    summary = ProcessHistory(lambda _: [ModelRequest(parts=[SystemPromptPart("Summary.")])])
+    await Agent(script.model, capabilities=[summary, _memory(await _store(a="x"), cursors)]).run("hi")
+    assert contexts(script.requests[0]) == []
+    assert cursors.snapshot() == {}
+
+
+async def test_what_two_capabilities_say_stays_in_their_order():
+    class SaysMore(AbstractCapability[object]):
+        async def before_model_request(self, ctx, request_context):
+            say_before_input(ctx, request_context, [TextContent("more", metadata={SAID: {}})])
+            return request_context
+
+    script = Script("hello")
+    await Agent(script.model, capabilities=[_memory(await _store(a="x")), SaysMore()]).run("hi")
+    block, *rest = said(script.requests[0][0])
+    assert block.startswith("<memory-context")
+    assert rest == ["more", "hi"]
 
 
 # --- when it is given -------------------------------------------------------------------------------------------------
@@ -183,7 +218,7 @@ async def test_approvals_with_new_text_get_it_before_that_text():
     answers = DeferredToolResults(approvals={first.output.approvals[0].tool_call_id: True})
     await agent.run("and thanks", message_history=first.all_messages(), deferred_tool_results=answers)
     last = script.requests[-1][-1]
-    assert [part.part_kind for part in last.parts] == ["tool-return", "user-prompt", "user-prompt"]
+    assert [part.part_kind for part in last.parts] == ["tool-return", "user-prompt"]
     assert said(last)[-1] == "and thanks"
 
 
@@ -203,8 +238,7 @@ async def test_input_that_a_front_end_put_at_the_end_of_the_history_gets_it():
     await Agent(script.model, capabilities=[_memory(await _store(a="x"))]).run(message_history=history)
     assert said(script.requests[0][0])[-1] == "hi"
     assert len(contexts(script.requests[0])) == 1
-    assert history == [ModelRequest(parts=history[0].parts)]
-    assert len(history[0].parts) == 1  # the caller's message is its own
+    assert history[0].parts[0].content == "hi"  # the caller's message is its own
 
 
 async def test_a_nested_run_neither_gets_nor_disturbs_the_context():

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from pydantic_ai import ModelHTTPError
 from pydantic_ai.messages import PartDeltaEvent, TextPartDelta
 from responses_api import ResponsesApi, function_call, message
 
@@ -138,6 +139,32 @@ async def test_a_refusal_reaches_the_provider_with_the_file_as_it_is(monkeypatch
     refusal = json.loads(json.loads(outputs[-1]["output"])["error"])  # this API has no error flag; it is wrapped
     assert refusal["error"] == "already_exists"
     assert refusal["current"]["content"] == "likes tea\n"
+
+
+async def test_a_request_that_the_provider_retries_carries_the_same_bytes(monkeypatch):
+    server = ResponsesApi(503, [message("done")])
+    async with server.serving() as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-on-this-machine")
+        cursors = MemoryCursors()
+        memory = FileMemoryCapability([FileMount("user", InProcessFileStore(), "write")], cursors=cursors)
+        executable = HarnessBuilder().build(AgentSpec(model="openai-responses:gpt-5"), capabilities=(memory,))
+        assert (await executable.run("hi")).output_or_raise() == "done"
+    first, second = server.bodies
+    assert first == second
+    assert first.count(b"</memory-context>") == 1
+    assert cursors.snapshot().keys() == {"user"}
+
+
+async def test_a_model_that_the_provider_does_not_know_fails_the_run_with_its_words(monkeypatch):
+    server = ResponsesApi(404)
+    async with server.serving() as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-on-this-machine")
+        result = await HarnessBuilder().build(AgentSpec(model="openai-responses:gpt-99")).run("hi")
+    assert result.status == "failed"
+    with pytest.raises(ModelHTTPError, match=r"404.*gpt-99.*try again"):
+        result.output_or_raise()
 
 
 @pytest.mark.parametrize("entered", [True, False])

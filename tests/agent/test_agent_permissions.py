@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, ToolApproved, ToolDenied
 from pydantic_ai.capabilities import Toolset
 from pydantic_ai.models.test import TestModel
-from scripted import Script, call, returns
+from scripted import Script, call, returns, said
 
 from memshelf import (
     AgentSpec,
@@ -225,7 +225,7 @@ async def test_an_answer_with_new_text_goes_on_with_both():
     executable, first = await _suspended(script, store)
     second = await executable.run("and thanks", previous_state=first.state, approvals={"call-1": True})
     assert second.output_or_raise() == "both done"
-    assert script.requests[-1][-1].parts[-1].content == "and thanks"
+    assert said(script.requests[-1][-1])[-1] == "and thanks"
 
 
 async def test_a_rule_that_became_stricter_holds_for_an_approved_call_too():

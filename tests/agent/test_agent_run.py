@@ -104,7 +104,7 @@ async def test_a_stored_thread_goes_on_elsewhere():
     assert stored.model_dump_json() == first.state.model_dump_json()
     second = await executable.run("bye", previous_state=stored)
     assert second.output_or_raise() == "bye"
-    assert script.requests[-1][0].parts[-1].content[1].data == image.data
+    assert script.requests[-1][0].parts[-1].content[2].data == image.data
 
 
 async def test_input_may_be_a_message():

@@ -21,7 +21,7 @@ from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
 from memshelf.agent.capabilities.file_toolset import file_toolset, offered
-from memshelf.agent.capabilities.first_input import answered, brings_input, enclosing, say_before_input
+from memshelf.agent.capabilities.first_input import SAID, answered, brings_input, enclosing, say_before_input
 from memshelf.agent.events import ContextDelivery, MemoryContextEvent
 from memshelf.errors import MemoryStoreError
 from memshelf.files.context import deliver
@@ -142,12 +142,12 @@ class FileMemoryCapability(AbstractCapability[object]):
         read_to = MemoryCursors(since)
         delivered = await deliver(self._mounts, read_to, self._limits)
         blocks = [
-            TextContent(each.block, metadata={"memshelf": {"memory": each.memory, "context": each.outcome}})
+            TextContent(each.block, metadata={SAID: {"memory": each.memory, "context": each.outcome}})
             for each in delivered
             if each.block
         ]
-        said = UserPromptPart(blocks)
-        if blocks and not say_before_input(ctx, request_context, said):
+        said = say_before_input(ctx, request_context, blocks)
+        if said is None:
             return
         moved = {key: (since.get(key), cursor) for key, cursor in read_to.snapshot().items()}
         self._delivered = _Delivered(ctx.messages, said, moved)

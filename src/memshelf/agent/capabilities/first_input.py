@@ -13,11 +13,14 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pydantic_ai import ModelMessage, ModelRequest, ModelResponse, RunContext, UserPromptPart
+from pydantic_ai import ModelMessage, ModelRequest, ModelResponse, RunContext, TextContent, UserContent, UserPromptPart
 from pydantic_ai.messages import ModelRequestPart
 from pydantic_ai.models import ModelRequestContext
 
-__all__ = ["DeliversContext", "answered", "brings_input", "enclosing", "history_replaced", "say_before_input"]
+__all__ = ["SAID", "DeliversContext", "answered", "brings_input", "enclosing", "history_replaced", "say_before_input"]
+
+SAID = "memshelf"
+"""The key of a text's metadata that tells what memory said from what the user said."""
 
 AnyContext: TypeAlias = RunContext[Any]  # context does not depend on an agent's own dependencies
 
@@ -61,27 +64,32 @@ def brings_input(ctx: AnyContext) -> bool:
     if ctx.prompt is not None:
         return True
     last = ctx.messages[-1] if ctx.messages else None
-    return isinstance(last, ModelRequest) and last.run_id is None and _input_at(last.parts) is not None
+    return isinstance(last, ModelRequest) and last.run_id is None and _input(last.parts) is not None
 
 
-def say_before_input(ctx: AnyContext, request_context: ModelRequestContext, said: UserPromptPart) -> bool:
-    """Put `said` before the user's input in the request being prepared, and in the history that is kept.
+def say_before_input(
+    ctx: AnyContext, request_context: ModelRequestContext, texts: Sequence[TextContent]
+) -> UserPromptPart | None:
+    """Put `texts` before the user's own in the request being prepared, and in the history that is kept.
 
-    To be called from `before_model_request`. Once there, it is part of the thread: a later attempt, request or run
-    sends the same bytes. `False` when the request carries no input.
+    To be called from `before_model_request`. Once there, they are part of the thread: a later attempt, request or run
+    sends the same bytes. They share the user's message, because some models refuse two in a row; what was said
+    earlier stays in front. Returns the part that holds them now, or `None` when the request carries no input.
     """
     request = ctx.messages[-1] if ctx.messages else None
-    if not isinstance(request, ModelRequest) or _input_at(request.parts) is None:
-        return False
-    # A new list of parts: messages may be shared, and their parts must not change in place.
-    request.parts = _inserted(request.parts, said)
-    shown = request_context.messages[-1]
-    if shown is not request and isinstance(shown, ModelRequest):  # another capability prepared its own view
-        request_context.messages = [
-            *request_context.messages[:-1],
-            replace(shown, parts=_inserted(shown.parts, said)),
-        ]
-    return True
+    shown = request_context.messages[-1]  # the same message, unless another capability prepared a view of its own
+    if not isinstance(request, ModelRequest) or not isinstance(shown, ModelRequest):
+        return None
+    kept, sent = _input(request.parts), _input(shown.parts)
+    if kept is None or sent is None:
+        return None
+    said = _saying(kept, texts)
+    # New lists of parts: messages may be shared, and their parts must not change in place.
+    request.parts = [said if part is kept else part for part in request.parts]
+    if shown is not request:
+        parts = [_saying(sent, texts) if part is sent else part for part in shown.parts]
+        request_context.messages = [*request_context.messages[:-1], replace(shown, parts=parts)]
+    return said
 
 
 def answered(history: Sequence[ModelMessage], said: UserPromptPart) -> bool:
@@ -91,11 +99,15 @@ def answered(history: Sequence[ModelMessage], said: UserPromptPart) -> bool:
     return any(isinstance(each, ModelResponse) for each in history[at:])
 
 
-def _inserted(parts: Sequence[ModelRequestPart], said: UserPromptPart) -> list[ModelRequestPart]:
-    at = _input_at(parts)
-    at = len(parts) if at is None else at
-    return [*parts[:at], said, *parts[at:]]
+def _saying(part: UserPromptPart, texts: Sequence[TextContent]) -> UserPromptPart:
+    content = [part.content] if isinstance(part.content, str) else list(part.content)
+    at = next((index for index, item in enumerate(content) if not _ours(item)), len(content))
+    return replace(part, content=[*content[:at], *texts, *content[at:]])
 
 
-def _input_at(parts: Sequence[ModelRequestPart]) -> int | None:
-    return next((index for index, part in enumerate(parts) if isinstance(part, UserPromptPart)), None)
+def _ours(item: UserContent) -> bool:
+    return isinstance(item, TextContent) and isinstance(item.metadata, dict) and SAID in item.metadata
+
+
+def _input(parts: Sequence[ModelRequestPart]) -> UserPromptPart | None:
+    return next((part for part in parts if isinstance(part, UserPromptPart)), None)
