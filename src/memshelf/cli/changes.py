@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
 from memshelf.cli import render
-from memshelf.cli.command import asynchronous, confirmed, json_option, memory_option, path_argument
+from memshelf.cli.command import (
+    TextCommand,
+    asynchronous,
+    confirmed,
+    disk_paths,
+    json_option,
+    memory_option,
+    path_argument,
+    text,
+)
 from memshelf.cli.files import files
-from memshelf.cli.memory import Store, opened, origin
+from memshelf.cli.memory import Store, disk_path, opened, origin
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
 from memshelf.files.format import validate_path
@@ -21,12 +29,14 @@ __all__: list[str] = []
 _LIMITS = FileMemoryLimits()
 
 
-@files.command()
+@files.command(cls=TextCommand)
 @memory_option
 @json_option
-@click.option("--file", "-f", "source", type=click.Path(), metavar="FILE", help="Read the content here; - for stdin.")
-@click.argument("path")
-@click.argument("content", required=False)
+@click.option(
+    "--file", "-f", "source", shell_complete=disk_paths, metavar="FILE", help="Read the content here; - for stdin."
+)
+@click.argument("path", type=text)
+@click.argument("content", type=text, required=False)
 @asynchronous
 async def create(memory: str, path: str, content: str | None, *, source: str | None, as_json: bool) -> None:
     """Create a file at a path that is free. Creates the memory too if there is none yet.
@@ -39,29 +49,29 @@ async def create(memory: str, path: str, content: str | None, *, source: str | N
       memshelf files create notes/plan.md --file plan.md --memory user.db
       date | memshelf files create log.md --memory user.db
     """
-    text = _content(content, source)
+    added = _content(content, source)
     async with opened(memory, create=True) as store:
-        written = await edits.create(store, path, text, origin=origin(), format=_LIMITS.format)
+        written = await edits.create(store, path, added, origin=origin(), format=_LIMITS.format)
     _show_written(memory, written, "Created", as_json=as_json)
 
 
-@files.command()
+@files.command(cls=TextCommand)
 @memory_option
 @json_option
 @path_argument("path")
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", type=text)
+@click.argument("new", type=text)
 @asynchronous
 async def edit(memory: str, path: str, old: str, new: str, *, as_json: bool) -> None:
     """Replace the one occurrence of OLD in a file by NEW.
 
-    Refused when OLD does not occur, or occurs more than once. An empty NEW removes OLD. Put -- before the arguments
-    when one of them starts with a dash.
+    Refused when OLD does not occur, or occurs more than once. An empty NEW removes OLD. Put -- before arguments that
+    start with a dash, unless a space follows it, as in a list.
 
     \b
     Examples:
       memshelf files edit prefs/tea.md "green tea" "black tea" --memory .memory/user
-      memshelf files edit --memory user.db -- prefs/tea.md "- no sugar" "- one sugar"
+      memshelf files edit prefs/tea.md "- no sugar" "- one sugar" --memory user.db
     """
     async with opened(memory) as store:
         written = await edits.edit(
@@ -70,12 +80,14 @@ async def edit(memory: str, path: str, old: str, new: str, *, as_json: bool) -> 
     _show_written(memory, written, "Edited", as_json=as_json)
 
 
-@files.command()
+@files.command(cls=TextCommand)
 @memory_option
 @json_option
-@click.option("--file", "-f", "source", type=click.Path(), metavar="FILE", help="Read the content here; - for stdin.")
+@click.option(
+    "--file", "-f", "source", shell_complete=disk_paths, metavar="FILE", help="Read the content here; - for stdin."
+)
 @path_argument("path")
-@click.argument("content", required=False)
+@click.argument("content", type=text, required=False)
 @asynchronous
 async def append(memory: str, path: str, content: str | None, *, source: str | None, as_json: bool) -> None:
     """Add text at the end of a file that exists, on a new line.
@@ -87,10 +99,10 @@ async def append(memory: str, path: str, content: str | None, *, source: str | N
       memshelf files append prefs/tea.md "No sugar." --memory .memory/user
       git log -1 --format=%s | memshelf files append decisions.md --memory team.db
     """
-    text = _content(content, source)
+    added = _content(content, source)
     async with opened(memory) as store:
         written = await edits.append(
-            store, path, text, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
+            store, path, added, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
         )
     _show_written(memory, written, "Appended to", as_json=as_json)
 
@@ -175,7 +187,7 @@ def _content(content: str | None, source: str | None) -> str:
         return content
     most = _LIMITS.format.max_file_bytes
     if source is not None and source != "-":
-        with Path(source).open("rb") as file:
+        with disk_path(source).open("rb") as file:
             data = file.read(most + 1)
     elif source is None and sys.stdin.isatty():
         raise click.UsageError("There is no content: give it as an argument, with --file, or on standard input.")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 import click
 
-from memshelf.cli.command import require_agent
-from memshelf.cli.memory import locate, require, store_of
+from memshelf.cli.command import disk_paths, require_agent
+from memshelf.cli.memory import disk_path, locate, require, store_of
 from memshelf.files.mount import Access, FileMount
 
 __all__ = ["chat"]
@@ -40,8 +39,8 @@ Permission = Literal["allow", "ask", "deny"]
 @click.option("--new", is_flag=True, help="Refuse a --thread that exists already.")
 @click.option(
     "--threads",
-    type=click.Path(path_type=Path),
-    default=Path(".memshelf/threads"),
+    shell_complete=disk_paths,
+    default=".memshelf/threads",
     show_default=True,
     metavar="DIR",
     help="Where threads are kept.",
@@ -58,7 +57,7 @@ def chat(
     model: str | None,
     thread: str | None,
     new: bool,
-    threads: Path,
+    threads: str,
     always_load: Sequence[str],
     allow: Sequence[str],
     ask: Sequence[str],
@@ -97,7 +96,7 @@ def chat(
 
     conversation.hold(
         conversation.Party(model, mounts, rules),
-        directory=threads,
+        directory=disk_path(threads),
         thread=thread,
         new=new,
         question=question,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, ParamSpec
 
@@ -16,7 +18,17 @@ from memshelf.cli import render
 from memshelf.cli.memory import opened
 from memshelf.errors import MemoryStoreError
 
-__all__ = ["Unavailable", "asynchronous", "confirmed", "json_option", "memory_option", "path_argument", "require_agent"]
+__all__ = [
+    "TextCommand",
+    "Unavailable",
+    "asynchronous",
+    "confirmed",
+    "disk_paths",
+    "json_option",
+    "memory_option",
+    "path_argument",
+    "require_agent",
+]
 
 Params = ParamSpec("Params")
 
@@ -27,6 +39,12 @@ class Unavailable(click.ClickException):
     exit_code = 3
 
 
+def disk_paths(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The shell completes a path on the disk."""
+    del context, parameter
+    return [CompletionItem(incomplete, type="file")]
+
+
 memory_option = click.option(
     "--memory",
     "-m",
@@ -34,10 +52,23 @@ memory_option = click.option(
     metavar="PATH",
     envvar="MEMSHELF_MEMORY",
     show_envvar=True,
-    type=click.Path(),
+    shell_complete=disk_paths,
     help="A directory, or a SQLite file; PATH#NAME names one memory of several in a SQLite file.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+class TextCommand(click.Command):
+    """A command whose arguments may be lines of a Markdown list: what starts with "- " is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # No argument of a process can hold a NUL, so that it marks these on their way past the option parser.
+        return super().parse_args(ctx, [f"\0{arg}" if arg.startswith("- ") else arg for arg in args])
+
+
+def text(argument: str) -> str:
+    """The type of the arguments of a `TextCommand`."""
+    return argument.removeprefix("\0")
 
 
 def asynchronous(command: Callable[Params, Coroutine[Any, Any, None]]) -> Callable[Params, None]:
@@ -62,14 +93,28 @@ def confirmed(question: str, *, as_json: bool, instead: str) -> None:
     """Ask on the terminal, and end the command on a no. Without one, and for JSON, it is a usage error: `instead`."""
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError(f"There is nobody to ask: {instead}.")
-    if not click.confirm(question, err=True):
+    with _interruptible():
+        agreed = click.confirm(question, err=True)
+    if not agreed:
         render.note("Nothing changed.")
         raise click.exceptions.Exit(1)
 
 
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt what waits for a person: inside an event loop it would only mark the task as cancelled."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def path_argument(name: str, *, required: bool = True) -> Callable[[Callable[Params, None]], Callable[Params, None]]:
     """A path inside the memory; the shell completes it from what the memory holds."""
-    return click.argument(name, required=required, default=None if required else "", shell_complete=_complete_path)
+    return click.argument(
+        name, required=required, type=text, default=None if required else "", shell_complete=_complete_path
+    )
 
 
 def _complete_path(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

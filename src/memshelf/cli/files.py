@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from memshelf.cli import render
-from memshelf.cli.command import asynchronous, json_option, memory_option, path_argument
+from memshelf.cli.command import TextCommand, asynchronous, json_option, memory_option, path_argument, text
 from memshelf.cli.memory import Store, opened, opened_with_history
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
 from memshelf.files.format import validate_directory
 from memshelf.files.model import FileText
 from memshelf.files.mount import FileMount
-from memshelf.files.tools import FileTools, Json, file_json
+from memshelf.files.tools import FileTools, Json, file_json, listing
 from memshelf.limits import FileFormat
 
 __all__ = ["files"]
@@ -51,8 +51,8 @@ async def ls(memory: str, directory: str, *, recursive: bool, as_json: bool) -> 
       memshelf files ls -r --memory .memory/user | grep tea
     """
     async with opened(memory) as store:
-        listing = await _listing(store, directory, recursive=recursive)
-    _show_listing({"memory": memory, **listing}, as_json=as_json)
+        listed = await _listing(store, directory, recursive=recursive)
+    _show_listing({"memory": memory, **listed}, as_json=as_json)
 
 
 @files.command()
@@ -79,9 +79,9 @@ async def view(memory: str, path: str, *, at: str | None, as_json: bool) -> None
         return
     async with opened(memory) as store:
         file = await edits.find(store, path) if path and not path.endswith("/") else None
-        listing = await _listing(store, path) if file is None else {}
+        listed = await _listing(store, path) if file is None else {}
     if file is None:
-        _show_listing({"memory": memory, **listing}, as_json=as_json)
+        _show_listing({"memory": memory, **listed}, as_json=as_json)
     else:
         _show_file(memory, file, as_json=as_json)
 
@@ -95,13 +95,13 @@ async def _view_version(memory: str, version_id: str, *, as_json: bool) -> None:
     _show_file(memory, FileText(version.path, version.text, version.id), as_json=as_json)
 
 
-@files.command()
+@files.command(cls=TextCommand)
 @memory_option
 @json_option
 @click.option("--regex", "-E", is_flag=True, help="PATTERN is a regular expression.")
 @click.option("--case-sensitive", "-s", is_flag=True, help="Tell upper from lower case.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="At most so many lines.")
-@click.argument("pattern")
+@click.argument("pattern", type=text)
 @path_argument("path", required=False)
 @asynchronous
 async def grep(
@@ -118,6 +118,8 @@ async def grep(
     """
     async with opened(memory) as store:
         found = await _tools(store).grep(_MOUNT, pattern, path, regex=regex, case_sensitive=case_sensitive, limit=limit)
+        if not found["matches"]:
+            await _listing(store, path)  # a path that does not exist is an error, not an empty answer
     found.pop("hint", None)  # it names the model's tools
     if as_json:
         render.document({**found, "memory": memory})
@@ -136,13 +138,11 @@ def _tools(store: Store) -> FileTools:
 async def _listing(store: Store, path: str, *, recursive: bool = False) -> Json:
     """What is in the directory `path`, or the one file at `path`: shaped as the view tool shapes a directory."""
     directory = validate_directory(path if path == "" or path.endswith("/") else f"{path}/")
-    listing = await _tools(store).view(_MOUNT, directory)
-    del listing["memory"]
-    if not (recursive or (directory and not listing["directories"] and not listing["files"])):
-        return listing
     entries = [entry for entry in await store.list() if f"{entry.path}/".startswith(directory)]
     if directory and not entries:
         raise MemoryStoreError("not_found", f"{path} does not exist.")
+    if not recursive and entries and f"{entries[0].path}/" != directory:
+        return listing(directory, entries)
     files = [
         {"path": entry.path, "description": entry.description, "size": entry.size, "version": entry.version}
         for entry in entries
@@ -154,16 +154,20 @@ def _count(files: int) -> str:
     return "1 file" if files == 1 else f"{files} files"
 
 
-def _show_listing(listing: Json, *, as_json: bool) -> None:
+def _show_listing(listed: Json, *, as_json: bool) -> None:
     if as_json:
-        render.document(listing)
+        render.document(listed)
         return
-    rows = [[each["path"], "", "", _count(each["files"])] for each in listing["directories"]]
-    rows += [[each["path"], str(each["size"]), each["version"], each["description"] or ""] for each in listing["files"]]
-    if rows:
-        render.table(rows, header=("PATH", "SIZE", "VERSION", "DESCRIPTION"), right=(1,))
-    elif render.on_terminal():
-        render.note("The memory is empty.")
+    rows = [[each["path"], "", "", _count(each["files"])] for each in listed["directories"]]
+    rows += [[each["path"], str(each["size"]), each["version"], each["description"] or ""] for each in listed["files"]]
+    if not rows:
+        if render.on_terminal():
+            render.note("The memory is empty.")
+    elif render.on_terminal():  # a version leaves no room for the description, and people rarely need it
+        rows = [[path, size, description] for path, size, _, description in rows]
+        render.table(rows, header=("PATH", "SIZE", "DESCRIPTION"), right=(1,))
+    else:
+        render.table(rows)
 
 
 def _show_file(memory: str, file: FileText, *, as_json: bool) -> None:

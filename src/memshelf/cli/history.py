@@ -1,8 +1,9 @@
-"""`memshelf files history | diff | restore | redact`: what a memory that keeps versions can tell."""
+"""`memshelf files history | diff | restore | redact | verify`: what a memory that keeps versions can tell."""
 
 from __future__ import annotations
 
 import difflib
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import click
@@ -49,7 +50,7 @@ async def history(memory: str, path: str, *, limit: int, cursor: str | None, sin
         return
     rows = [_row(version) for version in page.versions]
     if rows:
-        render.table(rows, header=("TIME", "OPERATION", "VERSION", "BY", "PATH"))
+        render.table(rows, header=("TIME", "OPERATION", "VERSION", "PATH", "BY"))
     elif render.on_terminal():
         render.note("There are no versions.")
     if page.next_cursor is not None:
@@ -139,6 +140,31 @@ async def redact(memory: str, version: str, *, by: str, yes: bool, as_json: bool
         render.line(f"Redacted version {redacted.id}")
 
 
+@files.command()
+@memory_option
+@json_option
+@asynchronous
+async def verify(memory: str, *, as_json: bool) -> None:
+    """Check that the history is whole: no version was altered, removed or reordered since it was written.
+
+    Keep the head that is printed somewhere else, and compare: whoever can rewrite the file can forge a whole history.
+
+    \b
+    Examples:
+      memshelf files verify --memory user.db
+    """
+    async with opened_with_history(memory) as store:
+        found = await store.verify()
+    if as_json:
+        render.document({"memory": memory, "intact": found.intact, **asdict(found)})
+    else:
+        for problem in found.problems:
+            render.line(render.visible_line(problem))
+        render.line(f"{'Intact' if found.intact else 'Damaged'}: {found.versions} versions, head {found.head}")
+    if not found.intact:
+        raise click.exceptions.Exit(1)
+
+
 def unified(old: Version | None, new: Version) -> str:
     """The unified diff between two versions; `None` stands for no file. `not_found` when one of them is redacted."""
     before, after = _lines(old), _lines(new)
@@ -170,7 +196,7 @@ async def _parent(store: HistoryFileStore, version: Version) -> Version | None:
 def _row(version: Version) -> list[str]:
     path = "(redacted)" if version.redacted_at is not None else version.path or ""
     by = version.origin.principal_id or version.origin.run_id or ""
-    return [_when(version.created_at), version.operation, version.id, by, path]
+    return [_when(version.created_at), version.operation, version.id, path, by]
 
 
 def _described(version: Version) -> str:
@@ -179,6 +205,8 @@ def _described(version: Version) -> str:
 
 
 def _when(time: datetime) -> str:
+    if render.on_terminal():
+        return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

@@ -19,7 +19,7 @@ from memshelf.files.backends.sqlite import SqliteFileStore
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.origin import Origin
 
-__all__ = ["Place", "Store", "locate", "opened", "opened_with_history", "origin", "require", "store_of"]
+__all__ = ["Place", "Store", "disk_path", "locate", "opened", "opened_with_history", "origin", "require", "store_of"]
 
 Store = DirectoryFileStore | SqliteFileStore
 
@@ -37,6 +37,11 @@ class Place:
     memory: str = "default"
 
 
+def disk_path(argument: str) -> Path:
+    """The path that a user typed. Arguments are read as UTF-8, whatever the encoding of the system's own names."""
+    return Path(os.fsdecode(argument.encode(errors="surrogateescape")))
+
+
 def locate(text: str) -> Place:
     """The memory that `PATH` or `PATH#NAME` names.
 
@@ -46,14 +51,14 @@ def locate(text: str) -> Place:
     """
     if not text:
         raise click.BadParameter("it is empty; give a directory or a SQLite file", param_hint="--memory")
-    path = Path(text)
+    path = disk_path(text)
     if path.is_dir():
         return Place(text, "directory", path)
     base, mark, memory = text.rpartition("#")
-    if mark and not path.exists() and _is_sqlite(Path(base)):
+    if mark and not path.exists() and _is_sqlite(disk_path(base)):
         if not memory:
             raise click.BadParameter(f"nothing follows the # of {text!r}; give PATH#NAME", param_hint="--memory")
-        return Place(text, "sqlite", Path(base), memory)
+        return Place(text, "sqlite", disk_path(base), memory)
     if _is_sqlite(path):
         return Place(text, "sqlite", path)
     if path.exists():

@@ -65,13 +65,13 @@ cli.add_command(completion)
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Errors are short lines on standard error, never a traceback."""
-    arguments = list(sys.argv[1:] if args is None else args)
+    typed = [os.fsencode(arg).decode(errors="surrogateescape") for arg in sys.argv[1:]] if args is None else args
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):  # memory is UTF-8, whatever the locale says
             stream.reconfigure(encoding="utf-8", errors=errors)
     with _warnings_on_one_line():
         try:
-            return _run(arguments)
+            return _run(list(typed))
         except BrokenPipeError:
             _discard_output()
             return BROKEN_PIPE

@@ -87,7 +87,7 @@ def _columns(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
 
 
-def table(rows: Sequence[Sequence[str]], *, header: Sequence[str], right: Sequence[int] = ()) -> None:
+def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: Sequence[int] = ()) -> None:
     """Print rows: aligned under a header on a terminal, else separated by tabs, without a header.
 
     The columns numbered in `right` are aligned to the right. On a terminal the last column is cut to its width.

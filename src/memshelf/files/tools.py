@@ -21,7 +21,7 @@ from memshelf.files.protocol import FileStore, SearchableFileStore
 from memshelf.limits import FileMemoryLimits
 from memshelf.origin import Origin
 
-__all__ = ["FILE_TOOLS", "FileTool", "FileToolKey", "FileTools", "Json", "failure", "selected"]
+__all__ = ["FILE_TOOLS", "FileTool", "FileToolKey", "FileTools", "Json", "failure", "listing", "selected"]
 
 FileToolKey: TypeAlias = Literal["view", "grep", "create", "edit", "append", "move", "delete"]
 Json: TypeAlias = dict[str, Any]  # any JSON value
@@ -100,10 +100,10 @@ class FileTools:
         directory = validate_directory(directory, format)
         if directory != path and (file := await find(store, path)) is not None:
             return {"memory": memory, **file_json(file, format)}
-        listing = _listing(directory, await store.list())
-        if directory and not listing["directories"] and not listing["files"]:
+        listed = listing(directory, await store.list())
+        if directory and not listed["directories"] and not listed["files"]:
             raise _missing(path, memory)
-        return {"memory": memory, **listing}
+        return {"memory": memory, **listed}
 
     async def grep(
         self,
@@ -117,8 +117,12 @@ class FileTools:
     ) -> Json:
         """Lines that contain `pattern`, under a directory (or of one file)."""
         store, format = self._store(memory, "grep"), self._limits.format
-        directory = validate_directory(path if path == "" or path.endswith("/") else f"{path}/", format)
-        if isinstance(store, SearchableFileStore):
+        directory = path if path == "" or path.endswith("/") else f"{path}/"
+        directory = validate_directory(directory, format)
+        if directory != path and (file := await find(store, path)) is not None:
+            compiled = grep.Pattern.compile(pattern, regex=regex, case_sensitive=case_sensitive)
+            found, more = await asyncio.to_thread(grep.search, [file], compiled, limit)
+        elif isinstance(store, SearchableFileStore):
             found, more = await store.search(
                 pattern, regex=regex, case_sensitive=case_sensitive, path=directory, limit=limit
             )
@@ -208,7 +212,8 @@ def file_json(file: FileText, format: FileFormat) -> Json:
     return shown
 
 
-def _listing(directory: str, entries: Sequence[FileEntry]) -> Json:
+def listing(directory: str, entries: Sequence[FileEntry]) -> Json:
+    """One level of a directory as the model sees it."""
     counts: dict[str, int] = {}
     files: list[Json] = []
     for entry in entries:

@@ -1,0 +1,148 @@
+"""Running the command line: in this process, as a program, and on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memshelf.cli import main
+
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    @property
+    def json(self) -> Any:
+        """The one document on standard output."""
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command runs in a folder of its own, and in no one's environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("MEMSHELF_MEMORY", "MEMSHELF_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def run(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in this process; standard input and output are no terminals."""
+
+    def run(*args: str, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main(args)
+        captured = capsysbinary.readouterr()
+        return Ran(code, captured.out, captured.err.decode())
+
+    return run
+
+
+def program(*args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
+    """Run a command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "memshelf", *args],
+        input=stdin,
+        capture_output=True,
+        timeout=SECONDS,
+        env={**os.environ, **(env or {})},
+    )
+    return Ran(done.returncode, done.stdout, done.stderr.decode())
+
+
+class Terminal:
+    """A command in a process of its own, with a terminal that it owns."""
+
+    def __init__(self, *args: str, env: Mapping[str, str] | None = None, columns: int = 100) -> None:
+        self._us, them = pty.openpty()
+        fcntl.ioctl(them, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "memshelf", *args],
+            stdin=them,
+            stdout=them,
+            stderr=them,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+            env={**os.environ, "TERM": "xterm", **(env or {})},
+        )
+        os.close(them)
+        self.seen = ""
+        self._raw = b""
+        self._read_to = 0
+
+    def send(self, text: str) -> None:
+        os.write(self._us, text.encode())
+
+    def until(self, text: str) -> None:
+        """Wait for a text that comes after what was waited for before."""
+        deadline = time.monotonic() + SECONDS
+        while (at := self.seen.find(text, self._read_to)) < 0:
+            if not self._more(deadline):
+                raise AssertionError(f"{text!r} never came; seen: {self.seen!r}")
+        self._read_to = at + len(text)
+
+    def end(self) -> int:
+        """Wait for the end of the command and return its exit code."""
+        deadline = time.monotonic() + SECONDS
+        while self._more(deadline):
+            pass
+        return self.process.wait(SECONDS)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        os.close(self._us)
+
+    def _more(self, deadline: float) -> bool:
+        ready, _, _ = select.select([self._us], [], [], max(deadline - time.monotonic(), 0))
+        try:
+            data = os.read(self._us, 65_536) if ready else b""
+        except OSError:  # how Linux says that the other side is closed
+            data = b""
+        self._raw += data
+        self.seen = self._raw.decode(errors="replace")
+        return bool(data)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def open_(*args: str, **options: Any) -> Terminal:
+        opened.append(Terminal(*args, **options))
+        return opened[-1]
+
+    yield open_
+    for each in opened:
+        each.close()

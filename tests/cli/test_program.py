@@ -1,0 +1,192 @@
+"""The program as a whole: help, exit codes, output in any locale, completion, terminals."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import click
+import pytest
+from conftest import program
+
+from memshelf import __version__
+from memshelf.cli.program import cli
+
+
+def _commands(group: click.Group, *path: str):
+    for name, command in group.commands.items():
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, *path, name)
+
+
+@pytest.mark.parametrize("command", [(), *_commands(cli)], ids=" ".join)
+def test_the_help_of_every_command_has_examples_of_that_command(run, command):
+    shown = run(*command, "--help")
+    assert shown.code == 0
+    assert "\n  Examples:\n" in shown.text
+    assert re.search(rf"^    .*{' '.join(('memshelf', *command))}", shown.text, re.MULTILINE)
+    assert all(len(line) <= 120 for line in shown.text.splitlines())
+
+
+def test_the_exit_codes_are_documented(run):
+    shown = run("--help").text
+    for code in (0, 1, 2, 3, 130, 141):
+        assert re.search(rf"^    {code} +[a-z]", shown, re.MULTILINE)
+
+
+def test_the_version_is_the_package_s(run):
+    assert run("--version").text == f"memshelf {__version__}\n"
+
+
+def test_without_a_command_the_help_goes_to_standard_error(run):
+    shown = run()
+    assert (shown.code, shown.out, shown.err.startswith("Usage: memshelf ")) == (2, b"", True)
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("files", "ls", "-m", "notes"), ("files", "history", "-m", "a.db")])
+def test_nothing_but_chat_and_demo_loads_an_agent_framework(run, arguments):
+    run("files", "create", "a.md", "x", "-m", "notes")
+    run("files", "create", "a.md", "x", "-m", "a.db")
+    code = (
+        "import sys; from memshelf.cli import main; code = main(sys.argv[1:]);"
+        "print(code, 'pydantic_ai' in sys.modules, 'pydantic' in sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert ran.stderr == "0 False False\n"
+
+
+@pytest.mark.parametrize(
+    "locale",
+    [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
+    ],
+)
+def test_output_is_utf_8_in_any_locale(run, locale):
+    assert program("files", "create", "记忆/茶.md", "喜欢绿茶\n", "-m", "库.db", env=locale).code == 0
+    assert run("files", "view", "记忆/茶.md", "-m", "库.db").text == "喜欢绿茶\n"
+    assert program("files", "ls", "-r", "-m", "库.db", env=locale).text.split("\t")[0] == "记忆/茶.md"
+    assert program("files", "grep", "茶", "-m", "库.db", env=locale).text == "记忆/茶.md:1:喜欢绿茶\n"
+    assert program("files", "view", "记忆/茶.md", "-m", "库.db", "--json", env=locale).json["content"] == "喜欢绿茶\n"
+
+
+def test_a_reader_that_stops_early_ends_the_command_quietly(run, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "big.md").write_text("x" * 1_000_000)
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run(
+        [sys.executable, "-m", "memshelf", "files", "view", "big.md", "-m", "notes"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_disk_under_the_output_is_one_line(run):
+    run("files", "create", "a.md", "x", "-m", "a.db")
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "memshelf", "files", "view", "a.md", "-m", "a.db"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert (ran.returncode, ran.stderr) == (3, b"error: unavailable: No space left on device.\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_the_script_and_how_to_install_it(run, shell):
+    shown = run("completion", shell)
+    assert shown.code == 0
+    assert "_MEMSHELF_COMPLETE" in shown.text
+    assert shown.text.splitlines()[-1].startswith("# To install it: ")
+    assert f"memshelf completion {shell}" in shown.text.splitlines()[-1]
+
+
+def _completed(monkeypatch, run, *words: str) -> list[str]:
+    monkeypatch.setenv("_MEMSHELF_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(("memshelf", *words)))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    ran = run()
+    monkeypatch.delenv("_MEMSHELF_COMPLETE")
+    assert (ran.code, ran.err) == (0, "")
+    return [line.partition(",")[2] for line in ran.text.split()]
+
+
+def test_the_shell_completes_paths_from_the_memory(run, monkeypatch, tmp_path):
+    for path in ("prefs/tea.md", "prefs/语言.md", "plan.md"):
+        run("files", "create", path, "x", "-m", "a.db")
+    assert _completed(monkeypatch, run, "files", "view", "-m", "a.db", "pre") == ["prefs/tea.md", "prefs/语言.md"]
+    assert _completed(monkeypatch, run, "files", "mv", "-m", "a.db", "plan.md", "pl") == ["plan.md"]
+    assert _completed(monkeypatch, run, "files", "view", "-m", "nowhere.db", "p") == []
+    assert _completed(monkeypatch, run, "files", "view", "p") == []
+    assert "history" in _completed(monkeypatch, run, "files", "hi")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db"]
+    monkeypatch.setenv("MEMSHELF_MEMORY", "a.db")
+    assert _completed(monkeypatch, run, "files", "rm", "pl") == ["plan.md"]
+
+
+def test_a_terminal_gets_an_aligned_table_in_colour_and_no_hostile_bytes(run, terminal):
+    run("files", "create", "语言.md", "喜欢\x1b[31m简短\x07的回答\n", "-m", "a.db")
+    run("files", "create", "a.md", "tea", "-m", "a.db")
+    shown = terminal("files", "ls", "-m", "a.db", columns=60)
+    assert shown.end() == 0
+    assert shown.seen == (
+        "\x1b[90mPATH     SIZE  DESCRIPTION\x1b[0m\r\n"
+        "a.md        3  tea\r\n"
+        "语言.md    28  喜欢\\x1b[31m简短\\x07的回答\r\n"
+    )
+    plain = terminal("files", "ls", "-m", "a.db", env={"NO_COLOR": "1"})
+    plain.end()
+    assert "\x1b" not in plain.seen
+
+
+def test_a_terminal_shows_content_with_its_control_characters_escaped(run, terminal):
+    run("files", "create", "a.md", "-m", "a.db", stdin=b"a\x1b]0;t\x07\r\n\tb\xc2\x9b\rc")
+    shown = terminal("files", "view", "a.md", "-m", "a.db")
+    assert shown.end() == 0
+    assert shown.seen == "a\\x1b]0;t\\x07\r\n\tb\\x9b\\rc\r\n"
+
+
+def test_long_descriptions_are_cut_to_the_width_of_the_terminal(run, terminal):
+    run("files", "create", "a.md", "宽" * 90, "-m", "a.db")
+    shown = terminal("files", "ls", "-m", "a.db", columns=40)
+    shown.end()
+    assert shown.seen.splitlines()[1] == "a.md   270  " + "宽" * 13 + "…"
+
+
+def test_rm_on_a_terminal_shows_what_it_deletes_and_asks(run, terminal):
+    run("files", "create", "a.md", "tea", "-m", "a.db")
+    declined = terminal("files", "rm", "a.md", "-m", "a.db")
+    declined.until("Delete a.md (3 bytes, version ")
+    declined.until("[y/N]: ")
+    declined.send("n\n")
+    assert declined.end() == 1
+    interrupted = terminal("files", "rm", "a.md", "-m", "a.db")
+    interrupted.until("[y/N]: ")
+    interrupted.send("\x03")
+    assert interrupted.end() == 130
+    assert "Traceback" not in interrupted.seen
+    assert run("files", "view", "a.md", "-m", "a.db").text == "tea"
+    accepted = terminal("files", "rm", "a.md", "-m", "a.db")
+    accepted.until("[y/N]: ")
+    accepted.send("y\n")
+    assert accepted.end() == 0
+    assert run("files", "ls", "-m", "a.db").out == b""
+
+
+def test_rm_deletes_only_the_version_that_was_shown(run, terminal):
+    run("files", "create", "a.md", "tea", "-m", "a.db")
+    asking = terminal("files", "rm", "a.md", "-m", "a.db")
+    asking.until("[y/N]: ")
+    run("files", "append", "a.md", "and coffee", "-m", "a.db")
+    asking.send("y\n")
+    assert asking.end() == 1
+    assert "error: version_mismatch: " in asking.seen
+    assert run("files", "view", "a.md", "-m", "a.db").text == "tea\nand coffee"
