@@ -76,6 +76,7 @@ async def test_results_have_the_documented_shapes():
     assert await tools.grep("user", "绿") == {
         "memory": "user", "matches": [{"path": "notes/tea.md", "line": 1, "text": "绿茶"}], "truncated": False,
     }  # fmt: skip
+    assert await tools.grep("user", "绿", "notes/tea.md") == await tools.grep("user", "绿", "notes")
     assert "memory_file_view" in (await tools.grep("user", "coffee"))["hint"]
     moved = await tools.move("user", "notes/tea.md", "tea.md", origin=ORIGIN)
     version = (await store.read("tea.md")).version

@@ -28,13 +28,20 @@ __all__: list[str] = []
 
 _LIMITS = FileMemoryLimits()
 
+_file_option = click.option(
+    "--file",
+    "-f",
+    "source",
+    metavar="FILE",
+    shell_complete=disk_paths,
+    help="Read the content from this file; - is standard input.",
+)
+
 
 @files.command(cls=TextCommand)
 @memory_option
 @json_option
-@click.option(
-    "--file", "-f", "source", shell_complete=disk_paths, metavar="FILE", help="Read the content here; - for stdin."
-)
+@_file_option
 @click.argument("path", type=text)
 @click.argument("content", type=text, required=False)
 @asynchronous
@@ -83,9 +90,7 @@ async def edit(memory: str, path: str, old: str, new: str, *, as_json: bool) -> 
 @files.command(cls=TextCommand)
 @memory_option
 @json_option
-@click.option(
-    "--file", "-f", "source", shell_complete=disk_paths, metavar="FILE", help="Read the content here; - for stdin."
-)
+@_file_option
 @path_argument("path")
 @click.argument("content", type=text, required=False)
 @asynchronous

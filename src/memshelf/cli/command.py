@@ -28,6 +28,7 @@ __all__ = [
     "memory_option",
     "path_argument",
     "require_agent",
+    "text",
 ]
 
 Params = ParamSpec("Params")
