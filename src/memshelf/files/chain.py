@@ -101,9 +101,12 @@ def link(previous: bytes, facts: Facts) -> bytes:
     )
 
 
+# JSON keeps the fields apart: no two lists of fields have the same text.
+_as_text = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def _digest(kind: str, *fields: object) -> bytes:
-    # JSON keeps the fields apart: no two lists of fields have the same text.
-    return hashlib.sha256(json.dumps(["memshelf", kind, *fields], separators=(",", ":")).encode()).digest()
+    return hashlib.sha256(_as_text(["memshelf", kind, *fields]).encode()).digest()
 
 
 class ChainCheck:

@@ -37,7 +37,7 @@ class Mint:
         return micros(self.clock())
 
     def id(self, prefix: str, now: int) -> str:
-        """A unique id that sorts by its time, to within 250 nanoseconds: the prefix and a version 7 UUID in hex."""
+        """A unique id that sorts by its time, to the microsecond: the prefix and a version 7 UUID in hex."""
         milliseconds, rest = divmod(now, 1000)
         fraction = rest * 4096 // 1000
         tail = int.from_bytes(self.random(8), "big") & 0x3FFF_FFFF_FFFF_FFFF

@@ -189,7 +189,7 @@ class Memory:
         if cursor is not None:
             if (position := head.position(cursor)) is None:
                 raise MemoryStoreError("invalid_cursor", "The cursor is not one of this memory's.")
-            query += " AND seq < ?"
+            query += " AND seq < ?" if path is None else " AND +seq < ?"
             values.append(position)
         if since is not None:
             query += " AND created_at >= ?"
@@ -197,7 +197,9 @@ class Memory:
         if path is not None:
             query += " AND file_id IN (SELECT file_id FROM file_versions WHERE memory_id = ? AND path = ?)"
             values += (self.id, path)
-        rows = self.all(f"{query} ORDER BY seq DESC LIMIT ?", *values, limit + 1)
+        # The plus keeps SQLite from walking the whole history for one file: it finds the file's versions, then sorts.
+        order = "seq" if path is None else "+seq"
+        rows = self.all(f"{query} ORDER BY {order} DESC LIMIT ?", *values, limit + 1)
         following = Head(head.epoch, rows[limit - 1][0], b"").cursor if len(rows) > limit else None
         return VersionPage(tuple(_version(row) for row in rows[:limit]), following)
 
@@ -221,7 +223,7 @@ class Memory:
             "(last.operation IS NULL OR last.operation = 'deleted' OR last.path IS NOT f.path "
             "OR last.file_id IS NOT f.file_id OR last.size IS NOT f.size) "
             "UNION SELECT last.id FROM last WHERE last.operation <> 'deleted' AND NOT EXISTS "
-            " (SELECT 1 FROM files f WHERE f.memory_id = :memory AND f.version_id = last.id)",
+            "(SELECT 1 FROM files f WHERE f.memory_id = :memory AND f.path = last.path AND f.version_id = last.id)",
             {"memory": self.id},
         ).fetchall()
         return [row[0] for row in rows]

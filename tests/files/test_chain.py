@@ -1,0 +1,149 @@
+"""The hash chain, without a store."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memshelf import Origin
+from memshelf.files.chain import ChainCheck, Facts, Stored, commitment, genesis, link
+
+EPOCH = "epoch"
+
+
+def history(texts):
+    """Versions of one file; `None` is its deletion."""
+    versions, previous = [], genesis(EPOCH)
+    for seq, text in enumerate(texts, start=1):
+        content = text.encode() if text is not None else None
+        sha256 = hashlib.sha256(content).hexdigest() if content is not None else None
+        size, salt = (len(content) if content is not None else None), bytes([seq]) * 32
+        facts = Facts(
+            id=f"ver_{seq}",
+            seq=seq,
+            file_id="fil",
+            parent_id=None if seq == 1 else f"ver_{seq - 1}",
+            operation="deleted" if text is None else "created" if seq == 1 else "modified",
+            moved=False,
+            origin=Origin("run", None, str(seq)),
+            created_at=seq,
+            commitment=commitment(salt, "a", sha256, size),
+        )
+        previous = link(previous, facts)
+        versions.append(
+            Stored(
+                facts=facts,
+                link=previous,
+                path="a",
+                content=content,
+                sha256=sha256,
+                size=size,
+                salt=salt,
+                redacted=False,
+            )
+        )
+    return versions
+
+
+def problems(versions, head=None):
+    head = head or versions[-1]
+    check = ChainCheck(EPOCH)
+    for version in versions:
+        check.add(version)
+    return check.report(head.facts.seq, head.link).problems
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=8))
+def test_what_was_written_verifies(texts):
+    assert problems(history([*texts, None])) == ()
+
+
+def test_a_redacted_version_keeps_the_chain_whole():
+    versions = history(["one", "two", "three"])
+    versions[1] = replace(versions[1], path=None, content=None, sha256=None, size=None, salt=None, redacted=True)
+    assert problems(versions) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"content": b"other"}, "other content"),
+        ({"content": b"other", "sha256": hashlib.sha256(b"other").hexdigest()}, "than was committed to"),
+        ({"content": None}, "other content"),
+        ({"path": "b"}, "than was committed to"),
+        ({"size": 4}, "than was committed to"),
+        ({"salt": bytes(32)}, "than was committed to"),
+        ({"path": None}, "lost its path"),
+        ({"redacted": True}, "redacted and still has"),
+        ({"link": bytes(32)}, "does not follow"),
+    ],
+)
+def test_an_altered_version_shows(change, says):
+    versions = history(["one", "two", "three"])
+    versions[1] = replace(versions[1], **change)
+    assert any("version 2 (ver_2)" in problem and says in problem for problem in problems(versions))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "ver_x"},
+        {"file_id": "fil_x"},
+        {"parent_id": None},
+        {"operation": "created"},
+        {"moved": True},
+        {"origin": Origin("other", None, "2")},
+        {"origin": Origin("run", "2", None)},
+        {"created_at": 7},
+        {"commitment": bytes(32)},
+    ],
+)
+def test_every_fact_is_covered_by_the_link(change):
+    versions = history(["one", "two", "three"])
+    versions[1] = replace(versions[1], facts=replace(versions[1].facts, **change))
+    assert any("does not follow" in problem for problem in problems(versions))
+
+
+def test_a_missing_version_shows():
+    versions = history(["one", "two", "three", "four"])
+    assert problems([versions[0], *versions[2:]]) == ("version 2 is missing.",)
+    assert problems(versions[2:]) == ("versions 1 to 2 are missing.",)
+
+
+def test_a_truncated_history_shows():
+    versions = history(["one", "two", "three"])
+    assert problems(versions[:1], versions[2]) == ("versions 2 to 3 are missing.",)
+
+
+def test_versions_that_changed_places_show():
+    versions = history(["one", "two", "three"])
+    first, second = versions[0], versions[1]
+    swapped = [
+        replace(second, facts=replace(second.facts, seq=1)),
+        replace(first, facts=replace(first.facts, seq=2)),
+        versions[2],
+    ]
+    assert len([problem for problem in problems(swapped) if "does not follow" in problem]) == 3
+
+
+def test_a_last_version_that_was_exchanged_shows():
+    assert problems(history(["one", "two"]), history(["one", "other"])[1]) != ()
+
+
+def test_a_history_of_another_epoch_does_not_verify():
+    check = ChainCheck("another epoch")
+    for version in (versions := history(["one"])):
+        check.add(version)
+    assert not check.report(1, versions[0].link).intact
+
+
+def test_fields_cannot_run_into_each_other():
+    salt = bytes(32)
+    assert commitment(salt, "a1", None, None) != commitment(salt, "a", "1", None)
+    facts = history(["one"])[0].facts
+    origins = (Origin("ab", "c"), Origin("a", "bc"), Origin(None, "abc"), Origin("abc", None), Origin())
+    assert len({link(bytes(32), replace(facts, origin=origin)) for origin in origins}) == 5

@@ -1,0 +1,89 @@
+"""Migrations."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from memshelf import MemoryStoreError
+from memshelf.storage import migrations
+from memshelf.storage.migrations import migrate
+
+
+@pytest.fixture
+def connection(tmp_path):
+    connection = sqlite3.connect(tmp_path / "some.db", isolation_level=None)
+    yield connection
+    connection.close()
+
+
+def begin(connection):
+    connection.execute("BEGIN IMMEDIATE")
+
+
+def schema(connection):
+    return connection.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+def add_step(monkeypatch, step):
+    steps = (*migrations._steps(), step)
+    monkeypatch.setattr(migrations, "_steps", lambda: steps)
+
+
+def test_a_new_database_gets_the_newest_schema_and_the_next_start_changes_nothing(connection):
+    migrate(connection, begin)
+    before = schema(connection)
+    assert before
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(migrations._steps()),)
+    migrate(connection, lambda _: pytest.fail("nothing was left to do"))
+    assert schema(connection) == before
+
+
+def test_the_schema_of_a_newer_memshelf_is_refused(connection):
+    migrate(connection, begin)
+    connection.execute("PRAGMA user_version = 1000")
+    with pytest.raises(MemoryStoreError, match=r"schema 1000.*upgrade") as refused:
+        migrate(connection, begin)
+    assert refused.value.code == "unavailable"
+
+
+@pytest.mark.parametrize("mark", ["CREATE TABLE files (x)", "PRAGMA user_version = 1"])
+def test_another_applications_database_is_refused_and_left_alone(connection, mark):
+    connection.execute(mark)
+    before = schema(connection)
+    with pytest.raises(MemoryStoreError, match="another application"):
+        migrate(connection, begin)
+    assert schema(connection) == before
+
+
+def test_a_migration_that_fails_leaves_the_schema_as_it_was(connection, monkeypatch):
+    migrate(connection, begin)
+    before = schema(connection)
+    add_step(
+        monkeypatch,
+        "CREATE TABLE extra (x);\n-- one; two\nINSERT INTO extra\nVALUES (1);\nINSERT INTO nowhere VALUES (1);",
+    )
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        migrate(connection, begin)
+    assert schema(connection) == before
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+def test_steps_that_an_older_memshelf_did_not_know_are_applied_to_its_database(connection, monkeypatch):
+    migrate(connection, begin)
+    add_step(monkeypatch, "CREATE TABLE extra (x);")
+    migrate(connection, begin)
+    assert connection.execute("SELECT count(*) FROM extra").fetchone() == (0,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+def test_a_start_that_waited_for_another_finds_the_work_done(connection, tmp_path):
+    def begin_late(waiting):
+        other = sqlite3.connect(tmp_path / "some.db", isolation_level=None)
+        migrate(other, begin)
+        other.close()
+        begin(waiting)
+
+    migrate(connection, begin_late)
+    assert connection.execute("SELECT count(*) FROM erasures").fetchone() == (1,)
