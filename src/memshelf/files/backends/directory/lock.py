@@ -69,6 +69,15 @@ class Exclusive:
             self._make(self._path)
             return self._disk.open_root(self._path)
 
+    def _open_control(self) -> int:
+        try:
+            return self._disk.open_directory(CONTROL, self.root)
+        except FileNotFoundError:
+            self._settle(self._path)
+            with suppress(FileExistsError):
+                self._disk.make_directory(CONTROL, self.root)
+            return self._disk.open_directory(CONTROL, self.root)
+
     def _make(self, path: str) -> None:
         above, name = os.path.split(path)
         try:
@@ -78,6 +87,8 @@ class Exclusive:
                 raise
             self._make(above)
             at = self._disk.open_root(above)
+        else:
+            self._settle(above)
         try:
             with suppress(FileExistsError):
                 self._disk.make_directory(name, at)
@@ -86,15 +97,13 @@ class Exclusive:
         finally:
             self._disk.close(at)
 
-    def _open_control(self) -> int:
-        try:
-            return self._disk.open_directory(CONTROL, self.root)
-        except FileNotFoundError:
-            if self._durable:
-                # A writer that was killed may have made the root without seeing it reach the disk. Where we may not
-                # even look into the directory above, the root was made by someone else.
-                with suppress(PermissionError):
-                    self._make(self._path)
-            with suppress(FileExistsError):
-                self._disk.make_directory(CONTROL, self.root)
-            return self._disk.open_directory(CONTROL, self.root)
+    def _settle(self, path: str) -> None:
+        """Sync the entry of a directory, which a writer may have made and been killed before it had synced it."""
+        if not self._durable:
+            return
+        with suppress(PermissionError):  # then someone else made it
+            above = self._disk.open_root(os.path.dirname(path))
+            try:
+                self._disk.sync_directory(above)
+            finally:
+                self._disk.close(above)

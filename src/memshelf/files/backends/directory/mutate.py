@@ -28,7 +28,7 @@ __all__ = ["Mutations"]
 
 _STAGED = "staged"
 _ATTEMPTS = 10
-_CHANGED_MEANWHILE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
+_CHANGED_MEANWHILE = {errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP}
 _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -55,8 +55,10 @@ class Mutations:
                 for _ in range(_ATTEMPTS):
                     try:
                         return self._attempt(held, tree, request)
-                    except _CHANGED_MEANWHILE:
-                        pass  # another program changed something between two of our steps: look again
+                    except OSError as error:
+                        if error.errno not in _CHANGED_MEANWHILE:
+                            raise
+                        # Another program changed something between two of our steps: look again.
         except FileNotFoundError:  # no root
             if request.loads is not None:
                 decide(request, None, None)
@@ -115,6 +117,9 @@ class Mutations:
         data = request.text.encode()
         with tree.way(request.path) as way:
             if decide(request, tree.file(way), None) is None:
+                with self._completed(way):
+                    self._sync_file(way)
+                self._confirm(way)
                 return version_of(data)
             with self._staged(held, data):
                 decide(request, tree.file(way), None)  # staging took time, in which a person may have edited the file
@@ -127,6 +132,7 @@ class Mutations:
         with tree.way(request.source) as source, tree.way(request.destination) as destination:
             decide(request, tree.file(source), tree.in_the_way(destination))
             with self._completed(destination):
+                self._sync_file(source)
                 decide(request, tree.file(source), tree.in_the_way(destination))  # as in `_replace`
                 self._remove_empty(destination.name, destination.end, destination.path)
                 self._disk.rename(source.name, source.end, destination.name, destination.end)
@@ -205,6 +211,15 @@ class Mutations:
             if (key := self._identity(directory)) not in self._on_disk:
                 self._disk.sync_directory(above)
                 self._on_disk.add(key)
+
+    def _sync_file(self, way: Way) -> None:
+        """For a file that stands already: a person, or a writer that was killed, may not have synced it."""
+        if self._durable:
+            fd = self._disk.open_file(way.name, way.end)
+            try:
+                self._disk.sync(fd)
+            finally:
+                self._disk.close(fd)
 
     def _link(self, name: str, at: int, new_name: str, new_at: int) -> None:
         # Unlike a rename, a link cannot overwrite a file that a person makes at this moment.
