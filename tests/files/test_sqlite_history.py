@@ -206,6 +206,12 @@ def test_a_memory_without_a_proper_name_is_refused_at_construction(tmp_path, nam
         SqliteFileStore(tmp_path / "memory.db", name)
 
 
+@pytest.mark.parametrize("database", ["", ":memory:"])
+def test_a_database_that_is_no_file_is_refused_at_construction(database):
+    with pytest.raises(ValueError, match="kept in a file"):
+        SqliteFileStore(database)
+
+
 async def test_a_deleted_memory_says_so(store, tmp_path):
     await write(store, "a", "one")
     with sqlite3.connect(tmp_path / "memory.db") as other:

@@ -64,11 +64,21 @@ def _create(path: str) -> None:
         for directory in reversed(missing):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(directory, 0o700)
+            _sync(os.path.dirname(directory))
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         except FileExistsError:
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise OSError(f"{os.path.basename(path)} is not a file") from None
+
+
+def _sync(directory: str) -> None:
+    # SQLite makes its own files last, but not the directories that they are in.
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _configure(connection: sqlite3.Connection, durable: bool) -> None:

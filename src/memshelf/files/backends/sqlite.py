@@ -55,6 +55,8 @@ class SqliteFileStore:
     ) -> None:
         if not memory or not memory.isprintable():
             raise ValueError(f"A memory's name is one or more printable characters, not {memory!r}.")
+        if os.fspath(database) in ("", ":memory:"):
+            raise ValueError("A SqliteFileStore is kept in a file. For one that is not, use an InProcessFileStore.")
         self.format = format or FileFormat()
         self._path = os.path.abspath(database)
         self._name = memory
