@@ -320,15 +320,6 @@ async def test_the_pages_of_a_files_history_join(store):
 # Search
 
 
-async def test_a_search_that_takes_long_does_not_hold_up_reads(store):
-    await write(store, "a", "a" * 60_000)
-    slow = asyncio.ensure_future(store.search("(a|a)+$b", regex=True, case_sensitive=True, path="", limit=1))
-    for _ in range(20):
-        assert (await store.read("a")).path == "a"
-    assert not slow.done()
-    await refused("invalid_pattern", slow)
-
-
 async def test_a_search_reads_on_through_files_of_many_megabytes(store, monkeypatch):
     monkeypatch.setattr("memshelf.files.backends.sqlite._SEARCH_BYTES", 3_000)
     for each in range(40):
