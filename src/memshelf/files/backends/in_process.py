@@ -61,7 +61,8 @@ class InProcessFileStore:
     async def changes(self, since: str | None) -> Changes | FullResync:
         cursor = f"{self._epoch}:{self._head}"
         epoch, _, position = (since or "").partition(":")
-        if epoch != self._epoch or not position.isdecimal() or int(position) > self._head:
+        known = epoch == self._epoch and position.isascii() and position.isdecimal() and len(position) <= 18
+        if not known or int(position) > self._head:
             return FullResync(cursor)
         changed = (path for path, head in self._changed.items() if head > int(position))
         return Changes(cursor, tuple(sorted(changed, key=str.encode)))
