@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -174,8 +175,20 @@ async def test_results_are_json():
     assert found["matches"] == [{"path": "b.md", "line": 2, "text": "two"}]
 
 
+class _Slow(InProcessFileStore):
+    """The first write takes longest."""
+
+    ticks = 50
+
+    async def write(self, path, text, *, expected, origin):
+        self.ticks, ticks = 0, self.ticks
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        return await super().write(path, text, expected=expected, origin=origin)
+
+
 async def test_the_changes_of_one_response_happen_in_the_order_written():
-    store = InProcessFileStore()
+    store = _Slow()
     script = Script(
         [
             call("create", memory="user", path="a.md", content="one\n"),

@@ -15,6 +15,7 @@ from pydantic_ai import (
     ModelRequest,
     ModelRetry,
     PartDeltaEvent,
+    RunContext,
     SystemPromptPart,
     TextContent,
     TextPartDelta,
@@ -171,6 +172,21 @@ async def test_tool_rounds_get_none():
     script = Script(call("view", memory="user"), call("view", memory="user"), "done")
     await Agent(script.model, capabilities=[_memory(await _store(a="x"))]).run("hi")
     assert [len(contexts(request)) for request in script.requests] == [1, 1, 1]
+
+
+async def test_what_is_said_to_a_run_that_goes_on_gets_none():
+    store = await _store(a="x")
+    script = Script(call("ask_host"), "done")
+    agent = Agent(script.model, capabilities=[_memory(store)])
+
+    @agent.tool
+    async def ask_host(ctx: RunContext[object]) -> str:
+        await store.write("b.md", "y", expected=None, origin=ORIGIN)
+        ctx.enqueue("and also this")
+        return "ok"
+
+    result = await agent.run("hi")
+    assert [text for message in result.all_messages() for text in said(message)][1:] == ["hi", "and also this"]
 
 
 async def test_a_rejected_answer_does_not_repeat_it():
@@ -473,18 +489,18 @@ class _Compacts(AbstractCapability[object]):
 
 
 @pytest.mark.parametrize("first_in_line", [True, False])
-async def test_a_history_replaced_within_a_run_makes_the_next_run_full_again(first_in_line):
+@pytest.mark.parametrize(("when", "kinds"), [("one", ["full", "changes"]), ("two", ["changes", "full"])])
+async def test_a_history_replaced_within_a_run_makes_the_next_run_full_again(when, kinds, first_in_line):
     store, cursors = await _store(a="x"), MemoryCursors()
-    await store.write("b.md", "y", expected=None, origin=ORIGIN)
     script = Script("one", "two", "three")
-    line = [_Compacts("two"), _memory(store, cursors)]
+    line = [_Compacts(when), _memory(store, cursors)]
     agent = Agent(script.model, capabilities=line if first_in_line else line[::-1])
     await agent.run("1")
     await store.write("c.md", "z", expected=None, origin=ORIGIN)
     await agent.run("2")
+    await store.write("d.md", "z", expected=None, origin=ORIGIN)
     await agent.run("3")
-    assert _kinds(script, 1) == ["changes"]
-    assert _kinds(script, 2) == ["full"]
+    assert _kinds(script, 1) + _kinds(script, 2) == kinds
 
 
 async def test_cursors_cleared_while_the_model_answers_stay_cleared():

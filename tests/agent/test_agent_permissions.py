@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, ToolApproved, ToolDenied
-from pydantic_ai.capabilities import Toolset
+from pydantic_ai.capabilities import AbstractCapability, Toolset
 from pydantic_ai.models.test import TestModel
 from scripted import Script, call, returns, said
 
@@ -48,6 +48,7 @@ def _built(script, store=None, permissions=None, *capabilities):
         # An ID before any pattern, in whatever order they are written.
         ({"memory.file.view": "allow", "memory.file.*": "deny"}, "memory.file.view", "allow"),
         ({"memory.file.*": "deny", "memory.file.view": "allow"}, "memory.file.view", "allow"),
+        ({"memory.file.view": "allow", "memory.file.view*": "deny"}, "memory.file.view", "allow"),
         # The longer pattern before the shorter.
         ({"memory.file.*": "allow", "memory.*": "deny"}, "memory.file.view", "allow"),
         ({"*.delete": "deny", "memory.file.*": "allow"}, "memory.file.delete", "allow"),
@@ -257,7 +258,7 @@ async def test_a_call_whose_result_comes_from_outside_suspends_and_resumes():
     assert returns(second.state.messages)[-1].content == {"receipt": 7}
 
 
-async def test_a_failed_attempt_to_resume_leaves_the_thread_waiting():
+async def test_an_approved_call_is_not_repeated_when_the_model_fails_after_it():
     store = InProcessFileStore()
     script = Script(CREATE, ConnectionError("down"), "saved")
     executable, first = await _suspended(script, store)
@@ -267,6 +268,29 @@ async def test_a_failed_attempt_to_resume_leaves_the_thread_waiting():
     again = await executable.run(None, previous_state=failed.state)
     assert again.output_or_raise() == "saved"
     assert [part.outcome for part in returns(again.state.messages)] == ["success"]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_run_that_could_not_begin_leaves_the_thread_waiting(streamed):
+    class Refuses(AbstractCapability[object]):
+        async def before_run(self, ctx):
+            raise PermissionError("not now")
+
+    store = InProcessFileStore()
+    script = Script(CREATE, "saved")
+    permissions = ToolPermissions(rules={"memory.file.create": "ask"})
+    executable, first = await _suspended(script, store, permissions)
+    refusing = _built(script, store, permissions, Refuses())
+    if streamed:
+        stream = refusing.stream(None, previous_state=first.state, approvals={"call-1": True})
+        assert [event async for event in stream] == []
+        failed = stream.result
+    else:
+        failed = await refusing.run(None, previous_state=first.state, approvals={"call-1": True})
+    assert isinstance(failed.failure, PermissionError)
+    assert failed.state == first.state
+    again = await executable.run(None, previous_state=failed.state, approvals={"call-1": True})
+    assert again.output_or_raise() == "saved"
 
 
 async def test_the_gate_works_on_a_plain_agent():

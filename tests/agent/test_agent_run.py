@@ -29,6 +29,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.capabilities import AbstractCapability, Toolset
 from pydantic_ai.messages import PartDeltaEvent, TextPartDelta
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 from scripted import Script, call, contexts, returns, said
 
@@ -358,8 +359,17 @@ async def test_a_cancelled_stream_gives_a_usable_thread():
 
 
 async def test_a_stream_in_a_scope_that_is_cancelled_keeps_what_was_done():
+    async def answer(messages, info):
+        try:
+            yield "a very"
+            yield " long answer"
+        finally:
+            for _ in range(20):
+                await asyncio.sleep(0)  # closing takes its time
+
+    executable = HarnessBuilder().build(AgentSpec(), model=FunctionModel(stream_function=answer))
     with anyio.CancelScope() as scope:
-        async with _build(Script("a very long answer")).stream("hi") as stream:
+        async with executable.stream("hi") as stream:
             async for event in stream:
                 if isinstance(event, PartDeltaEvent):
                     scope.cancel()

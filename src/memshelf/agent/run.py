@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-import anyio
 from pydantic_ai import (
     Agent,
     AgentRun,
@@ -193,8 +192,7 @@ class HarnessStream(Generic[Output]):
     async def _end(self, status: Status, failure: Exception | None = None) -> HarnessResult[Output]:
         events = self._events
         if events is not None:
-            with anyio.CancelScope(shield=True):  # what the run did last is not lost by the cancellation that ends it
-                await self._run.__aexit__(None, None, None)
+            await self._run.__aexit__(None, None, None)
         self._result = _stopped(self._turn, status, events, failure)
         return self._result
 
