@@ -9,34 +9,61 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers
-    from memshelf.agent.builder import HarnessBuilder
-    from memshelf.agent.capabilities.files import FileMemoryCapability
-    from memshelf.agent.events import MemoryContextEvent
-    from memshelf.agent.model import ModelConfigurationError
-    from memshelf.agent.permissions import ToolPermissions
-    from memshelf.agent.result import HarnessResult, RunIncompleteError
-    from memshelf.agent.run import Executable, HarnessStream
-    from memshelf.agent.spec import AgentSpec
-    from memshelf.agent.state import HarnessState, PendingCall
-    from memshelf.errors import ErrorCode, MemoryStoreError
-    from memshelf.files.backends.directory import DirectoryFileStore
-    from memshelf.files.backends.in_process import InProcessFileStore
-    from memshelf.files.backends.sqlite import SqliteFileStore
-    from memshelf.files.format import describe, validate_directory, validate_path
-    from memshelf.files.model import (
-        Changes,
-        FileEntry,
-        FileText,
-        FullResync,
-        GrepMatch,
-        Version,
-        VersionPage,
+if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a name public for them
+    from memshelf.agent.builder import HarnessBuilder as HarnessBuilder
+    from memshelf.agent.capabilities.files import FileMemoryCapability as FileMemoryCapability
+    from memshelf.agent.events import MemoryContextEvent as MemoryContextEvent
+    from memshelf.agent.model import ModelConfigurationError as ModelConfigurationError
+    from memshelf.agent.permissions import ToolPermissions as ToolPermissions
+    from memshelf.agent.result import (
+        HarnessResult as HarnessResult,
+        RunIncompleteError as RunIncompleteError,
     )
-    from memshelf.files.mount import DEFAULT_FILE_GUIDE, FileMount, MemoryCursors
-    from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileStore
-    from memshelf.limits import FileFormat, FileMemoryLimits
-    from memshelf.origin import Origin
+    from memshelf.agent.run import (
+        Executable as Executable,
+        HarnessStream as HarnessStream,
+    )
+    from memshelf.agent.spec import AgentSpec as AgentSpec
+    from memshelf.agent.state import (
+        HarnessState as HarnessState,
+        PendingCall as PendingCall,
+    )
+    from memshelf.errors import (
+        ErrorCode as ErrorCode,
+        MemoryStoreError as MemoryStoreError,
+    )
+    from memshelf.files.backends.directory import DirectoryFileStore as DirectoryFileStore
+    from memshelf.files.backends.in_process import InProcessFileStore as InProcessFileStore
+    from memshelf.files.backends.sqlite import SqliteFileStore as SqliteFileStore
+    from memshelf.files.format import (
+        describe as describe,
+        validate_directory as validate_directory,
+        validate_path as validate_path,
+    )
+    from memshelf.files.model import (
+        Changes as Changes,
+        FileEntry as FileEntry,
+        FileText as FileText,
+        FullResync as FullResync,
+        GrepMatch as GrepMatch,
+        Version as Version,
+        VersionPage as VersionPage,
+    )
+    from memshelf.files.mount import (
+        DEFAULT_FILE_GUIDE as DEFAULT_FILE_GUIDE,
+        FileMount as FileMount,
+        MemoryCursors as MemoryCursors,
+    )
+    from memshelf.files.protocol import (
+        FileStore as FileStore,
+        HistoryFileStore as HistoryFileStore,
+        SearchableFileStore as SearchableFileStore,
+    )
+    from memshelf.limits import (
+        FileFormat as FileFormat,
+        FileMemoryLimits as FileMemoryLimits,
+    )
+    from memshelf.origin import Origin as Origin
 
 __version__ = "0.1.0"
 

@@ -1,0 +1,47 @@
+"""`import memshelf`: what it costs, and what it offers."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import memshelf
+
+
+def _python(code: str, *options: str) -> str:
+    return subprocess.run(
+        [sys.executable, *options, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+
+
+def test_importing_memshelf_imports_nothing_but_itself():
+    code = "import sys; before = set(sys.modules); import memshelf; print(*sorted(set(sys.modules) - before))"
+    loaded = _python(code).split()
+    assert [name for name in loaded if not name.startswith("memshelf")] == []
+
+
+def test_the_stores_need_no_optional_package():
+    code = (
+        "import sys; import memshelf; [getattr(memshelf, name) for name in ('DirectoryFileStore', 'SqliteFileStore', "
+        "'InProcessFileStore', 'FileMount')]; print(*sys.modules)"
+    )
+    loaded = {name.partition(".")[0] for name in _python(code).split()}
+    assert not loaded & {"pydantic", "pydantic_ai", "click", "numpy", "fastapi", "asyncpg", "httpx2", "pytest"}
+
+
+def test_every_public_name_is_there_and_is_known_to_type_checkers():
+    tree = ast.parse(Path(memshelf.__file__).read_text())
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    declared = {
+        alias.asname: node.module for node in typed.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert declared == memshelf._HOME_OF
+    for name in memshelf.__all__:
+        assert getattr(memshelf, name) is not None
+        assert name in dir(memshelf)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    assert not hasattr(memshelf, "nonsense")
