@@ -23,10 +23,10 @@ def history(texts):
         sha256 = hashlib.sha256(content).hexdigest() if content is not None else None
         size, salt = (len(content) if content is not None else None), bytes([seq]) * 32
         facts = Facts(
-            id=f"ver_{seq}",
+            id=f"memver_{seq}",
             seq=seq,
-            file_id="fil",
-            parent_id=None if seq == 1 else f"ver_{seq - 1}",
+            file_id="mem",
+            parent_id=None if seq == 1 else f"memver_{seq - 1}",
             operation="deleted" if text is None else "created" if seq == 1 else "modified",
             moved=False,
             origin=Origin("run", None, str(seq)),
@@ -85,19 +85,21 @@ def test_a_redacted_version_keeps_the_chain_whole():
 def test_an_altered_version_shows(change, says):
     versions = history(["one", "two", "three"])
     versions[1] = replace(versions[1], **change)
-    assert any("version 2 (ver_2)" in problem and says in problem for problem in problems(versions))
+    assert any("version 2 (memver_2)" in problem and says in problem for problem in problems(versions))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"id": "ver_x"},
-        {"file_id": "fil_x"},
+        {"id": "memver_x"},
+        {"file_id": "mem_x"},
         {"parent_id": None},
         {"operation": "created"},
         {"moved": True},
         {"origin": Origin("other", None, "2")},
         {"origin": Origin("run", "2", None)},
+        {"origin": Origin("run", None, "2", "session")},
+        {"origin": Origin("run", None, "2", None, "key")},
         {"created_at": 7},
         {"commitment": bytes(32)},
     ],
@@ -145,5 +147,6 @@ def test_fields_cannot_run_into_each_other():
     salt = bytes(32)
     assert commitment(salt, "a1", None, None) != commitment(salt, "a", "1", None)
     facts = history(["one"])[0].facts
-    origins = (Origin("ab", "c"), Origin("a", "bc"), Origin(None, "abc"), Origin("abc", None), Origin())
-    assert len({link(bytes(32), replace(facts, origin=origin)) for origin in origins}) == 5
+    names = ("run_id", "principal_id", "tool_call_id", "session_id", "api_key_id")
+    origins = [Origin("ab", "c"), Origin("a", "bc"), Origin(), *(Origin(**{name: "abc"}) for name in names)]
+    assert len({link(bytes(32), replace(facts, origin=origin)) for origin in origins}) == len(origins)

@@ -90,7 +90,7 @@ async def test_no_byte_is_left_after_pages_were_split_and_merged(store, tmp_path
                 (each,),
             )
 
-    await store._database.write(redact_all)  # what so many redactions do to the rows, without the rewriting
+    await store._engine.database.write(redact_all)  # what so many redactions do to the rows, without the rewriting
     for version in (await store.versions(secrets[-1][0])).versions:
         await store.redact(version.id, by="ann")
     left = raw(tmp_path)
@@ -162,7 +162,7 @@ async def test_an_unfinished_erasure_is_finished_by_the_next_one_of_any_memory(s
     await store.write("a", "secret words of the past", expected=None, origin=ORIGIN)
     # As if the process had died between the deletion and the rewriting.
     for change in ("DELETE FROM files", "DELETE FROM file_versions", "UPDATE erasures SET wanted = wanted + 1"):
-        await store._database.write(lambda connection, change=change: connection.execute(change))
+        await store._engine.database.write(lambda connection, change=change: connection.execute(change))
     assert b"secret words" in raw(tmp_path)
     async with SqliteFileStore(tmp_path / "memory.db", "other", durable=False) as other:
         await other.purge()
@@ -172,7 +172,7 @@ async def test_an_unfinished_erasure_is_finished_by_the_next_one_of_any_memory(s
 async def test_a_redaction_that_is_refused_erases_nothing(store):
     version = await store.write("a", "tea", expected=None, origin=ORIGIN)
     await refused("forbidden", store.redact(version, by="ann"))
-    await refused("not_found", store.redact("ver_unknown", by="ann"))
+    await refused("not_found", store.redact("memver_unknown", by="ann"))
     assert (await store.read("a")).text == "tea"
 
 
@@ -181,7 +181,7 @@ async def test_many_redactions_at_once_share_the_rewriting(store):
     for each in range(1, 30):
         versions.append(await store.write("a", str(each), expected=versions[-1], origin=ORIGIN))
     statements = []
-    await store._database.write(lambda connection: connection.set_trace_callback(statements.append))
+    await store._engine.database.write(lambda connection: connection.set_trace_callback(statements.append))
     await asyncio.gather(*(store.redact(version, by="ann") for version in versions[:-1]))
     assert 0 < statements.count("VACUUM") < 15
     assert [version.text for version in (await store.versions()).versions] == ["29"] + [None] * 29
@@ -194,10 +194,10 @@ async def test_an_erasure_that_fails_for_want_of_space_says_that_bytes_may_remai
     def fail(action, *_):
         return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK  # as VACUUM begins
 
-    await store._database.write(lambda connection: connection.set_authorizer(fail))
+    await store._engine.database.write(lambda connection: connection.set_authorizer(fail))
     error = await refused("unavailable", store.redact(first, by="ann"))
     assert "bytes of it may remain" in error.message
-    await store._database.write(lambda connection: connection.set_authorizer(None))
+    await store._engine.database.write(lambda connection: connection.set_authorizer(None))
     await store.redact(first, by="ann")
 
 

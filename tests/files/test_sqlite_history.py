@@ -321,7 +321,7 @@ async def test_the_pages_of_a_files_history_join(store):
 
 
 async def test_a_search_reads_on_through_files_of_many_megabytes(store, monkeypatch):
-    monkeypatch.setattr("memshelf.files.backends.sqlite._SEARCH_BYTES", 3_000)
+    monkeypatch.setattr("memshelf.files.backends.sql.store._SEARCH_BYTES", 3_000)
     for each in range(40):
         await write(store, f"d/{each:02}", f"tea {each}\n" + "x" * 1_000)
     await write(store, "d0", "tea outside")

@@ -186,12 +186,12 @@ def test_a_crash_between_the_work_and_the_commit_leaves_nothing_of_the_batch(tmp
             loop.call_soon_threadsafe(reached.set)
             assert go.wait(30)
 
-        holding = asyncio.ensure_future(store._database.write(hold))
+        holding = asyncio.ensure_future(store._engine.database.write(hold))
         await reached.wait()
         both = [
             asyncio.ensure_future(store.write("a", "after", expected=first, origin=ORIGIN)),
             asyncio.ensure_future(store.write("b", "new", expected=None, origin=ORIGIN)),
-            asyncio.ensure_future(store._database.write(lambda _: os.kill(os.getpid(), signal.SIGKILL))),
+            asyncio.ensure_future(store._engine.database.write(lambda _: os.kill(os.getpid(), signal.SIGKILL))),
         ]
         await asyncio.sleep(0)
         report("waiting")
@@ -216,7 +216,7 @@ def test_a_process_that_dies_while_it_writes_blocks_nobody(tmp_path):
             report("holding")
             signal.pause()
 
-        await store._database.write(hold)
+        await store._engine.database.write(hold)
 
     async def begin(store, report):
         version = await store.write("a", "b", expected=None, origin=ORIGIN)

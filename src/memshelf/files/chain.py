@@ -93,7 +93,7 @@ def link(previous: bytes, facts: Facts) -> bytes:
         # By name, and only what is set: a field that an origin gains later leaves older links as they are.
         {
             name: value
-            for name in ("principal_id", "run_id", "tool_call_id")
+            for name in ("api_key_id", "principal_id", "run_id", "session_id", "tool_call_id")
             if (value := getattr(origin, name)) is not None
         },
         facts.created_at,

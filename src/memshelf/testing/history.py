@@ -14,7 +14,7 @@ from memshelf.testing.harness import ORIGIN, StoreContract, contents, refused, s
 
 __all__ = ["HistoryFileStoreContract"]
 
-_CALL = Origin("run-1", "ann", "call-1")
+_CALL = Origin("run-1", "ann", "call-1", "session-1", "key-1")
 
 
 async def _all_versions(store: HistoryFileStore, path: str | None = None, *, limit: int = 50) -> list[Version]:
@@ -113,7 +113,7 @@ class HistoryFileStoreContract(StoreContract):
 
     @scenario
     async def test_an_unknown_version_is_not_found(self, store: HistoryFileStore) -> None:
-        for version in ("", "ver_unknown", "%", "\x00", "\ud800"):
+        for version in ("", "memver_unknown", "%", "\x00", "\ud800"):
             await refused("not_found", store.read_version(version))
             await refused("not_found", store.redact(version, by="ann"))
             await refused("not_found", store.restore(version, expected=None, origin=ORIGIN))

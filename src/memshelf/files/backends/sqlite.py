@@ -1,38 +1,18 @@
-"""File memories in a SQLite database: history, search, and one durable commit for all who write at the same time."""
+"""File memories in a SQLite database file: the embedded default with history."""
 
 from __future__ import annotations
 
-import asyncio
-import builtins
 import os
-import sqlite3
-from collections.abc import Callable, Iterator
-from datetime import datetime
-from functools import partial
-from types import TracebackType
-from typing import TypeVar
 
-from memshelf.errors import MemoryStoreError
-from memshelf.files import grep
-from memshelf.files.backends import sqlite_changes
-from memshelf.files.backends.sqlite_memory import Head, Memory, find_memory
-from memshelf.files.chain import ChainCheck, ChainReport, Stored
-from memshelf.files.decide import Delete, Move, Request, Write
-from memshelf.files.format import FileFormat, validate_directory, validate_path
-from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
-from memshelf.origin import Origin
+from memshelf.files.backends.sql.store import SqlFileStore
+from memshelf.files.format import FileFormat
 from memshelf.storage.ids import Mint
-from memshelf.storage.sqlite import Database
+from memshelf.storage.sqlite_engine import SqliteEngine
 
 __all__ = ["SqliteFileStore"]
 
-_T = TypeVar("_T")
 
-_SEARCH_BYTES = 4_194_304
-_CHECK_VERSIONS = 500
-
-
-class SqliteFileStore:
+class SqliteFileStore(SqlFileStore):
     """The file memory named `memory` in a SQLite database file, which holds any number of them.
 
     Many processes may use one file at once, on one machine. The file is created, 0600, when it is first used; use the
@@ -53,177 +33,6 @@ class SqliteFileStore:
         durable: bool = True,
         mint: Mint | None = None,
     ) -> None:
-        if not memory or not memory.isprintable():
-            raise ValueError(f"A memory's name is one or more printable characters, not {memory!r}.")
         if os.fspath(database) in ("", ":memory:"):
             raise ValueError("A SqliteFileStore is kept in a file. For one that is not, use an InProcessFileStore.")
-        self.format = format or FileFormat()
-        self._path = os.path.abspath(database)
-        self._name = memory
-        self._durable = durable
-        self._mint = mint or Mint()
-        self._database: Database | None = None
-        self._opened: tuple[int, int] | None = None
-        self._listing: tuple[str, builtins.list[FileEntry]] | None = None
-
-    async def __aenter__(self) -> SqliteFileStore:
-        await self._open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close the file unless another store uses it, after what was called before."""
-        database, self._database, self._opened = self._database, None, None
-        if database is not None:
-            await database.release(self)
-
-    async def list(self) -> builtins.list[FileEntry]:
-        known = self._listing
-        fresh = await self._read(lambda memory: memory.entries(known[0] if known is not None else None))
-        if fresh is not None:
-            self._listing = known = fresh
-        assert known is not None  # noqa: S101  # nothing is fresher only than a listing that is known
-        return known[1].copy()
-
-    async def read(self, path: str) -> FileText:
-        path = validate_path(path, self.format)
-        live = await self._read(lambda memory: memory.live(path))
-        if live is None:
-            raise MemoryStoreError("not_found", f"{path} does not exist.")
-        return live.file
-
-    async def write(self, path: str, text: str, *, expected: str | None, origin: Origin) -> str:
-        return await self._apply(Write.checked(path, text, expected, self.format), origin)
-
-    async def move(self, source: str, destination: str, *, expected: str, origin: Origin) -> str:
-        return await self._apply(Move.checked(source, destination, expected, self.format), origin)
-
-    async def delete(self, path: str, *, expected: str, origin: Origin) -> None:
-        await self._apply(Delete.checked(path, expected, self.format), origin)
-
-    async def changes(self, since: str | None) -> Changes | FullResync:
-        return await self._read(lambda memory: memory.changes(since))
-
-    async def search(
-        self, pattern: str, *, regex: bool, case_sensitive: bool, path: str, limit: int
-    ) -> tuple[builtins.list[GrepMatch], bool]:
-        directory = validate_directory(path, self.format)
-        compiled = grep.Pattern.compile(pattern, regex=regex, case_sensitive=case_sensitive)
-        database, memory_id = await self._open()
-        return await asyncio.to_thread(grep.search, _texts(database, memory_id, directory), compiled, limit)
-
-    async def versions(
-        self,
-        path: str | None = None,
-        *,
-        since: datetime | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> VersionPage:
-        """`ValueError` when `since` has no time zone, or `limit` is under 1."""
-        if since is not None and since.tzinfo is None:
-            raise ValueError("`since` is a time with a time zone.")
-        if limit < 1:
-            raise ValueError("`limit` is at least 1.")
-        path = validate_path(path, self.format) if path is not None else None
-        return await self._read(lambda memory: memory.versions(path, since, limit, cursor))
-
-    async def read_version(self, version_id: str) -> Version:
-        return await self._read(lambda memory: memory.version(version_id))
-
-    async def restore(self, version_id: str, *, expected: str | None, origin: Origin) -> str:
-        return await self._write(
-            lambda memory: sqlite_changes.restore(memory, version_id, expected, origin, self.format, self._mint)
-        )
-
-    async def replayed(self, origin: Origin) -> Version | None:
-        return await self._read(lambda memory: memory.version_of_call(origin))
-
-    async def redact(self, version_id: str, *, by: str) -> Version:
-        """When others keep reading the database for so long that its files cannot be rewritten, `unavailable` says so:
-        the version is redacted, and redacting it again removes the last bytes."""
-        return await self._erase(lambda memory: sqlite_changes.redact(memory, version_id, by, self._mint))
-
-    async def purge(self) -> None:
-        """Other memories of the database stay as they are. `unavailable` as for `redact`."""
-        await self._erase(lambda memory: sqlite_changes.purge(memory, self._mint))
-        self._listing = None
-
-    async def verify(self) -> ChainReport:
-        """Check the whole history: every version follows from the one before it and holds what was written, none is
-        missing, and the live files are what the history says. Others may go on writing meanwhile."""
-        head = await self._read(Memory.head)
-        check = ChainCheck(head.epoch)
-        seq = 0
-        while True:
-            current, stored = await self._read(partial(_history, after=seq))
-            if current.epoch != head.epoch:  # purged meanwhile: there is another history to check
-                return await self.verify()
-            stored = [version for version in stored if version.facts.seq <= head.seq]
-            if not stored:
-                break
-            await asyncio.to_thread(_add_all, check, stored)
-            seq = stored[-1].facts.seq
-        strays = await self._read(Memory.strays)
-        return check.report(head.seq, head.link, strays)
-
-    async def _apply(self, request: Request, origin: Origin) -> str:
-        return await self._write(lambda memory: sqlite_changes.apply(memory, request, origin, self._mint))
-
-    async def _read(self, work: Callable[[Memory], _T]) -> _T:
-        database, memory_id = await self._open()
-        result: _T = await database.read(lambda connection: work(Memory(connection, memory_id)))
-        return result
-
-    async def _write(self, work: Callable[[Memory], _T]) -> _T:
-        database, memory_id = await self._open()
-        result: _T = await database.write(lambda connection: work(Memory(connection, memory_id)))
-        return result
-
-    async def _erase(self, work: Callable[[Memory], _T]) -> _T:
-        database, memory_id = await self._open()
-        result: _T = await database.erase(lambda connection: work(Memory(connection, memory_id)))
-        return result
-
-    async def _open(self) -> tuple[Database, int]:
-        """The database, and the id that this store's memory has in it."""
-        if self._database is None:
-            self._database = Database.shared(self._path, self, durable=self._durable)
-        database = self._database
-        generation = database.generation()
-        if self._opened is None or self._opened[0] != generation:
-            memory_id = await database.read(lambda connection: find_memory(connection, self._name))
-            if memory_id is None:
-                memory_id = await database.write(
-                    lambda connection: sqlite_changes.create_memory(connection, self._name, self._mint)
-                )
-            self._opened = generation, memory_id
-        return database, self._opened[1]
-
-
-def _texts(database: Database, memory_id: int, directory: str) -> Iterator[FileText]:
-    # A few megabytes at a time: the reading thread stays free while a page of files is matched.
-    after = ""
-    while True:
-        page: list[FileText] = database.read_from_thread(partial(_page, memory_id, directory, after)).result()
-        if not page:
-            return
-        yield from page
-        after = page[-1].path
-
-
-def _page(memory_id: int, directory: str, after: str, connection: sqlite3.Connection) -> list[FileText]:
-    return Memory(connection, memory_id).texts(directory, after, _SEARCH_BYTES)
-
-
-def _history(memory: Memory, after: int) -> tuple[Head, list[Stored]]:
-    return memory.head(), memory.stored(after, _CHECK_VERSIONS)
-
-
-def _add_all(check: ChainCheck, stored: list[Stored]) -> None:
-    for version in stored:
-        check.add(version)
+        super().__init__(SqliteEngine(database, durable=durable), memory, format=format, mint=mint)

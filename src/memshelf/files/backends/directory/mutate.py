@@ -77,12 +77,14 @@ class Mutations:
             with Exclusive(self._disk, self._root, create=False, durable=self._durable) as held:
                 self._discard_staged(held)
                 tree = Tree(self._disk, held.root, self._format)
-                # Again, because removing one of two names that differ in their Unicode form reveals the other.
-                while entries := scan(self._disk, held.root, self._format, nothing()).entries:
-                    try:
+                entries = scan(self._disk, held.root, self._format, nothing()).entries
+                try:
+                    while entries:
                         self._remove_all(tree, entries)
-                    except (OSError, MemoryStoreError) as error:
-                        raise _unconfirmed("Some files may be left", error) from error
+                        # Removing one of two names that differ in their Unicode form reveals the other.
+                        entries = scan(self._disk, held.root, self._format, nothing()).entries
+                except (OSError, MemoryStoreError) as error:
+                    raise _unconfirmed("Some files may be left", error) from error
         except FileNotFoundError:  # no root
             return
 
@@ -107,7 +109,14 @@ class Mutations:
             decide(request, None, tree.in_the_way(way))
             with self._staged(held, data), self._completed(way):
                 self._remove_empty(way.name, way.end, way.path)
-                self._link(_STAGED, held.control, way.name, way.end)
+                try:
+                    # Unlike a rename, a link cannot overwrite a file that a person makes at this moment.
+                    self._disk.link(_STAGED, held.control, way.name, way.end)
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise
+                    decide(request, None, tree.in_the_way(way))
+                    self._disk.rename(_STAGED, held.control, way.name, way.end)
                 self._confirm(way)
                 with suppress(OSError):  # the next change tries again
                     self._discard_staged(held)
@@ -117,11 +126,12 @@ class Mutations:
         data = request.text.encode()
         with tree.way(request.path) as way:
             if decide(request, tree.file(way), None) is None:
-                with self._completed(way):
-                    self._sync_file(way)
+                self._sync_file(way)
+                self._sync_steps(way)
                 self._confirm(way)
                 return version_of(data)
             with self._staged(held, data):
+                self._sync_steps(way)
                 decide(request, tree.file(way), None)  # staging took time, in which a person may have edited the file
                 self._replaced.append(self._disk.open_file(way.name, way.end))
                 self._disk.rename(_STAGED, held.control, way.name, way.end)
@@ -133,7 +143,7 @@ class Mutations:
             decide(request, tree.file(source), tree.in_the_way(destination))
             with self._completed(destination):
                 self._sync_file(source)
-                decide(request, tree.file(source), tree.in_the_way(destination))  # as in `_replace`
+                decide(request, tree.file(source), tree.in_the_way(destination))  # for the same reason as in `_replace`
                 self._remove_empty(destination.name, destination.end, destination.path)
                 self._disk.rename(source.name, source.end, destination.name, destination.end)
                 self._confirm(destination, source)
@@ -196,8 +206,7 @@ class Mutations:
                 self._disk.make_directory(name, at)
                 made.append((name, at))
                 way.enter(name)
-            if self._durable:
-                self._sync_steps(way)
+            self._sync_steps(way)
             yield
         except (OSError, MemoryStoreError):
             with suppress(OSError):  # one that holds a file is needed
@@ -206,29 +215,22 @@ class Mutations:
             raise
 
     def _sync_steps(self, way: Way) -> None:
+        if not self._durable:
+            return
         for above, _, directory in way.steps:
-            # A directory that was there may be new too: its maker may have been killed before it was synced.
+            # Also one that was there before: who made it may not have synced it, or may have been killed first.
             if (key := self._identity(directory)) not in self._on_disk:
                 self._disk.sync_directory(above)
                 self._on_disk.add(key)
 
     def _sync_file(self, way: Way) -> None:
-        """For a file that stands already: a person, or a writer that was killed, may not have synced it."""
-        if self._durable:
-            fd = self._disk.open_file(way.name, way.end)
-            try:
-                self._disk.sync(fd)
-            finally:
-                self._disk.close(fd)
-
-    def _link(self, name: str, at: int, new_name: str, new_at: int) -> None:
-        # Unlike a rename, a link cannot overwrite a file that a person makes at this moment.
+        if not self._durable:
+            return
+        fd = self._disk.open_file(way.name, way.end)
         try:
-            self._disk.link(name, at, new_name, new_at)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            self._disk.rename(name, at, new_name, new_at)
+            self._disk.sync(fd)
+        finally:
+            self._disk.close(fd)
 
     def _remove_empty(self, name: str, at: int, path: str) -> None:
         """Remove a directory in which there are only directories; `invalid_path` when there is anything else."""

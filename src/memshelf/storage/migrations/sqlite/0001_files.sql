@@ -28,6 +28,8 @@ CREATE TABLE file_versions (
     run_id TEXT,
     principal_id TEXT,
     tool_call_id TEXT,
+    session_id TEXT,
+    api_key_id TEXT,
     created_at INTEGER NOT NULL,
     redacted_at INTEGER,
     redacted_by TEXT,
@@ -49,7 +51,7 @@ CREATE TABLE files (
     file_id TEXT NOT NULL,
     version_id TEXT NOT NULL,
     size INTEGER NOT NULL,
-    description TEXT,
+    description BLOB,                 -- UTF-8; it may hold NUL, which text in other databases cannot
     PRIMARY KEY (memory_id, path)
 ) WITHOUT ROWID;
 

@@ -1,0 +1,1 @@
+"""File memories in a SQL database: queries, changes, and the store on top, the same for every engine."""

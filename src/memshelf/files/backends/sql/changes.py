@@ -1,0 +1,165 @@
+"""What changes a file memory, each within one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.backends.sql.memory import Head, Live, Memory, find_memory
+from memshelf.files.chain import SALT_BYTES, Facts, commitment, genesis, link
+from memshelf.files.decide import Commit, Request, Write, decide, replay
+from memshelf.files.model import Version
+from memshelf.limits import FileFormat
+from memshelf.origin import Origin
+from memshelf.storage.ids import Mint
+from memshelf.storage.transaction import Transaction
+
+__all__ = ["apply", "create_memory", "purge", "redact", "restore"]
+
+
+async def create_memory(transaction: Transaction, name: str, mint: Mint) -> int:
+    """The id of the memory of that name, which is there from now on."""
+    epoch = mint.random(16).hex()
+    await transaction.execute(
+        "INSERT INTO memories (name, epoch, head_seq, head_link, created_at) VALUES ($1, $2, 0, $3, $4) "
+        "ON CONFLICT (name) DO NOTHING",
+        name,
+        epoch,
+        genesis(epoch),
+        mint.now(),
+    )
+    found = await find_memory(transaction, name)
+    assert found is not None  # noqa: S101  # it was inserted, or was there
+    return found
+
+
+async def apply(memory: Memory, request: Request, origin: Origin, mint: Mint) -> str:
+    """Decide on a request and do it: the version that now stands, or that this tool call wrote when it came first."""
+    head = await memory.locked()
+    if (recorded := await memory.recorded(origin)) is not None:
+        return replay(request, recorded)
+    before = await memory.live(request.loads)
+    obstacle = await memory.in_the_way(request.must_be_free)
+    commit = decide(request, before.file if before is not None else None, obstacle)
+    if commit is None:
+        assert before is not None  # noqa: S101  # only an existing file can already be as asked
+        return before.file.version
+    if isinstance(request, Write):
+        description = request.description
+    else:
+        description = before.description if before is not None else None
+    return await _record(memory, head, commit, before, description, origin, mint)
+
+
+async def restore(
+    memory: Memory, version_id: str, expected: str | None, origin: Origin, format: FileFormat, mint: Mint
+) -> str:
+    await memory.locked()
+    version = await memory.version(version_id)
+    if version.path is None or version.text is None:
+        raise MemoryStoreError("not_found", f"Version {version_id} has no content to restore; nothing changed.")
+    return await apply(memory, Write.checked(version.path, version.text, expected, format), origin, mint)
+
+
+async def _record(
+    memory: Memory, head: Head, commit: Commit, before: Live | None, description: str | None, origin: Origin, mint: Mint
+) -> str:
+    """Append a version to the history and make the live files follow it."""
+    now, salt = mint.now(), mint.random(SALT_BYTES)
+    content = commit.data if commit.operation != "deleted" else None
+    sha256 = hashlib.sha256(content).hexdigest() if content is not None else None
+    size = len(content) if content is not None else None
+    facts = Facts(
+        id=mint.id("memver", now),
+        seq=head.seq + 1,
+        file_id=before.file_id if before is not None else mint.id("mem", now),
+        parent_id=before.file.version if before is not None else None,
+        operation=commit.operation,
+        moved=commit.source is not None,
+        origin=origin,
+        created_at=now,
+        commitment=commitment(salt, commit.path, sha256, size),
+    )
+    sealed = link(head.link, facts)
+    execute = memory.transaction.execute
+    await execute(
+        "INSERT INTO file_versions (memory_id, seq, id, file_id, parent_id, operation, moved, path, sha256, size, "
+        "salt, commitment, link, run_id, principal_id, tool_call_id, session_id, api_key_id, created_at, content) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+        memory.id,
+        facts.seq,
+        facts.id,
+        facts.file_id,
+        facts.parent_id,
+        facts.operation,
+        int(facts.moved),
+        commit.path,
+        sha256,
+        size,
+        salt,
+        facts.commitment,
+        sealed,
+        origin.run_id,
+        origin.principal_id,
+        origin.tool_call_id,
+        origin.session_id,
+        origin.api_key_id,
+        now,
+        content,
+    )
+    await execute("UPDATE memories SET head_seq = $1, head_link = $2 WHERE id = $3", facts.seq, sealed, memory.id)
+    if before is not None and (commit.operation == "deleted" or facts.moved):
+        await execute("DELETE FROM files WHERE memory_id = $1 AND path = $2", memory.id, before.file.path)
+    if commit.operation != "deleted":
+        await execute(
+            "INSERT INTO files (memory_id, path, file_id, version_id, size, description) "
+            "VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (memory_id, path) DO UPDATE "
+            "SET version_id = excluded.version_id, size = excluded.size, description = excluded.description",
+            memory.id,
+            commit.path,
+            facts.file_id,
+            facts.id,
+            size,
+            description.encode() if description is not None else None,
+        )
+    return facts.id
+
+
+async def redact(memory: Memory, version_id: str, by: str, mint: Mint) -> Version:
+    await memory.locked()
+    version = await memory.version(version_id)
+    if version.redacted_at is not None:
+        return version
+    live = await memory.live(version.path)
+    if live is not None and live.file.version == version_id:
+        raise MemoryStoreError(
+            "forbidden",
+            f"Version {version_id} is what its file holds now; nothing changed. Change or delete the file first.",
+        )
+    await memory.transaction.execute(
+        "UPDATE file_versions SET path = NULL, sha256 = NULL, size = NULL, salt = NULL, content = NULL, "
+        "redacted_at = $1, redacted_by = $2 WHERE memory_id = $3 AND id = $4",
+        mint.now(),
+        by,
+        memory.id,
+        version_id,
+    )
+    await _want_erasure(memory)
+    return await memory.version(version_id)
+
+
+async def purge(memory: Memory, mint: Mint) -> None:
+    """Remove the files and the history, and begin a new one, in which no cursor of the old one is known."""
+    await memory.locked()
+    epoch = mint.random(16).hex()
+    execute = memory.transaction.execute
+    await execute("DELETE FROM files WHERE memory_id = $1", memory.id)
+    await execute("DELETE FROM file_versions WHERE memory_id = $1", memory.id)
+    await execute(
+        "UPDATE memories SET epoch = $1, head_seq = 0, head_link = $2 WHERE id = $3", epoch, genesis(epoch), memory.id
+    )
+    await _want_erasure(memory)
+
+
+async def _want_erasure(memory: Memory) -> None:
+    await memory.transaction.execute("UPDATE erasures SET wanted = wanted + 1")

@@ -1,0 +1,306 @@
+"""One file memory within one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate, takewhile
+from typing import Any
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.chain import Facts, Stored
+from memshelf.files.decide import Recorded, ancestors
+from memshelf.files.model import Changes, FileEntry, FileText, FullResync, Version, VersionPage
+from memshelf.origin import Origin
+from memshelf.storage.ids import from_micros, micros
+from memshelf.storage.transaction import Row, Transaction
+
+__all__ = ["Head", "Live", "Memory", "find_memory"]
+
+_SELECT_VERSION = (
+    "SELECT seq, id, file_id, parent_id, operation, path, content, sha256, size, run_id, principal_id, tool_call_id, "
+    "session_id, api_key_id, created_at, redacted_at, redacted_by FROM file_versions WHERE memory_id = $1"
+)
+_MOST_TEXTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a memory's history stands."""
+
+    epoch: str
+    seq: int
+    link: bytes
+
+    @property
+    def cursor(self) -> str:
+        return f"{self.epoch}:{self.seq}"
+
+    def position(self, cursor: str | None) -> int | None:
+        """The number of the version that a cursor of this history stands at, else `None`."""
+        epoch, _, seq = (cursor or "").rpartition(":")
+        if epoch != self.epoch or not seq.isascii() or not seq.isdecimal() or len(seq) > 18 or int(seq) > self.seq:
+            return None
+        return int(seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A file as it stands now."""
+
+    file: FileText
+    file_id: str
+    description: str | None
+
+
+async def find_memory(transaction: Transaction, name: str) -> int | None:
+    row = await transaction.fetch_one("SELECT id FROM memories WHERE name = $1", name)
+    return int(row[0]) if row is not None else None
+
+
+class Memory:
+    """The rows of one memory. Every query names the memory, so that none sees another's."""
+
+    __slots__ = ("id", "transaction")
+
+    def __init__(self, transaction: Transaction, id: int) -> None:
+        self.transaction = transaction
+        self.id = id
+
+    async def all(self, query: str, *values: object) -> Sequence[Row]:
+        """The rows of a query whose first parameter is the memory."""
+        return await self.transaction.fetch(query, self.id, *values)
+
+    async def one(self, query: str, *values: object) -> Row | None:
+        return await self.transaction.fetch_one(query, self.id, *values)
+
+    async def head(self, lock: str = "") -> Head:
+        """`memory_deleted` when the memory is gone."""
+        row = await self.one(f"SELECT epoch, head_seq, head_link FROM memories WHERE id = $1{lock}")  # noqa: S608  # no value
+        if row is None:
+            raise MemoryStoreError("memory_deleted", "The memory was deleted.")
+        return Head(*row)
+
+    async def locked(self) -> Head:
+        """`head`, which nobody else moves before this transaction ends: what changes a memory begins here."""
+        return await self.head(self.transaction.for_update)
+
+    async def entries(self, known: str | None) -> tuple[str, list[FileEntry]] | None:
+        """The cursor and the listing at it; `None` when that is the one at the cursor `known`."""
+        cursor = (await self.head()).cursor
+        if cursor == known:
+            return None
+        rows = await self.all(
+            "SELECT path, version_id, size, description FROM files WHERE memory_id = $1 ORDER BY path"
+        )
+        return cursor, [FileEntry(path, version, size, _text(described)) for path, version, size, described in rows]
+
+    async def live(self, path: str | None) -> Live | None:
+        if path is None:
+            return None
+        row = await self.one(
+            "SELECT v.content, f.version_id, f.file_id, f.description FROM files f "
+            "JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.path = $2",
+            path,
+        )
+        if row is None:
+            return None
+        content, version_id, file_id, description = row
+        return Live(FileText(path, content.decode(), version_id), file_id, _text(description))
+
+    async def in_the_way(self, path: str | None) -> FileText | None:
+        """A file at the path or above it, or else the first one below it."""
+        if path is None:
+            return None
+        paths = (path, *ancestors(path))
+        marks = ", ".join(f"${number}" for number in range(2, len(paths) + 2))
+        row = await self.one(f"SELECT path FROM files WHERE memory_id = $1 AND path IN ({marks})", *paths)  # noqa: S608  # marks
+        # "0" follows "/": between them lies everything below the path.
+        row = row or await self.one(
+            "SELECT path FROM files WHERE memory_id = $1 AND path > $2 AND path < $3 ORDER BY path LIMIT 1",
+            f"{path}/",
+            f"{path}0",
+        )
+        live = await self.live(row[0]) if row is not None else None
+        return live.file if live is not None else None
+
+    async def changes(self, since: str | None) -> Changes | FullResync:
+        head = await self.head()
+        if (position := head.position(since)) is None:
+            return FullResync(head.cursor)
+        rows = await self.all(
+            "SELECT v.path, v.moved, p.path FROM file_versions v "
+            "LEFT JOIN file_versions p ON v.moved = 1 AND p.id = v.parent_id WHERE v.memory_id = $1 AND v.seq > $2",
+            position,
+        )
+        paths: set[str] = set()
+        for path, moved, source in rows:
+            if path is None or (moved and source is None):
+                return FullResync(head.cursor)
+            paths.update((path, source) if moved else (path,))
+        return Changes(head.cursor, tuple(sorted(paths, key=str.encode)))
+
+    async def texts(self, directory: str, after: str, most_bytes: int) -> list[FileText]:
+        """The files below a directory whose paths follow `after`, as many as have `most_bytes` together, but one at
+        least if there is one."""
+        where, values = "f.memory_id = $1 AND f.path > $2", [max(after, directory, key=str.encode)]
+        if directory:
+            where += " AND f.path < $3"
+            values.append(f"{directory[:-1]}0")
+        sizes = await self.all(
+            f"SELECT f.size FROM files f WHERE {where} ORDER BY f.path LIMIT {_MOST_TEXTS}",  # noqa: S608  # no value
+            *values,
+        )
+        fitting = sum(1 for _ in takewhile(lambda total: total <= most_bytes, accumulate(size for (size,) in sizes)))
+        rows = await self.all(
+            "SELECT f.path, v.content, f.version_id FROM files f JOIN file_versions v ON v.id = f.version_id "  # noqa: S608  # no value
+            f"WHERE {where} ORDER BY f.path LIMIT {max(fitting, 1)}",
+            *values,
+        )
+        return [FileText(path, content.decode(), version_id) for path, content, version_id in rows]
+
+    async def version(self, version_id: str) -> Version:
+        row = await self.one(f"{_SELECT_VERSION} AND id = $2", _askable(version_id))
+        if row is None:
+            raise MemoryStoreError("not_found", f"This memory has no version {version_id}.")
+        return _version(row)
+
+    async def version_of_call(self, origin: Origin) -> Version | None:
+        if origin.run_id is None or origin.tool_call_id is None:
+            return None
+        row = await self.one(
+            f"{_SELECT_VERSION} AND run_id = $2 AND tool_call_id = $3", origin.run_id, origin.tool_call_id
+        )
+        return _version(row) if row is not None else None
+
+    async def recorded(self, origin: Origin) -> Recorded | None:
+        """What the tool call of `origin` did, if it was made before."""
+        version = await self.version_of_call(origin)
+        if version is None:
+            return None
+        before = await self.version(version.parent_id) if version.parent_id is not None else None
+        return Recorded(
+            version.id,
+            version.operation,
+            version.path,
+            version.text,
+            version.parent_id,
+            before.path if before is not None else None,
+        )
+
+    async def versions(self, path: str | None, since: datetime | None, limit: int, cursor: str | None) -> VersionPage:
+        head = await self.head()
+        query, values = _SELECT_VERSION, list[object]()
+
+        def mark(value: object) -> str:
+            values.append(value)
+            return f"${len(values) + 1}"
+
+        # The plus keeps an engine from walking the whole history for one file: it finds the file's versions, then
+        # sorts them.
+        order = "seq" if path is None else "+seq"
+        if cursor is not None:
+            if (position := head.position(cursor)) is None:
+                raise MemoryStoreError("invalid_cursor", "The cursor is not one of this memory's.")
+            query += f" AND {order} < {mark(position)}"
+        if since is not None:
+            query += f" AND created_at >= {mark(micros(since))}"
+        if path is not None:
+            query += " AND file_id IN (SELECT file_id FROM file_versions WHERE memory_id = $1 AND path = "
+            query += f"{mark(path)})"
+        rows = await self.all(f"{query} ORDER BY {order} DESC LIMIT {mark(limit + 1)}", *values)
+        following = Head(head.epoch, rows[limit - 1][0], b"").cursor if len(rows) > limit else None
+        return VersionPage(tuple(_version(row) for row in rows[:limit]), following)
+
+    async def stored(self, after: int, most: int) -> list[Stored]:
+        """What the chain is checked against, in its order."""
+        rows = await self.all(
+            "SELECT id, seq, file_id, parent_id, operation, moved, created_at, commitment, link, path, content, "
+            "sha256, size, salt, redacted_at, run_id, principal_id, tool_call_id, session_id, api_key_id "
+            "FROM file_versions WHERE memory_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+            after,
+            most,
+        )
+        return [_stored(*row) for row in rows]
+
+    async def strays(self) -> Sequence[str]:
+        """The ids of versions about which the live files and the history disagree."""
+        rows = await self.all(
+            "WITH last AS (SELECT v.* FROM file_versions v WHERE v.memory_id = $1 AND v.seq = "
+            "(SELECT max(n.seq) FROM file_versions n WHERE n.memory_id = v.memory_id AND n.file_id = v.file_id)) "
+            "SELECT f.version_id FROM files f LEFT JOIN last ON last.id = f.version_id WHERE f.memory_id = $1 AND "
+            "(last.path IS NULL OR last.size IS NULL OR last.operation = 'deleted' OR last.path <> f.path "
+            "OR last.file_id <> f.file_id OR last.size <> f.size) "
+            "UNION SELECT last.id FROM last WHERE last.operation <> 'deleted' AND NOT EXISTS "
+            "(SELECT 1 FROM files f WHERE f.memory_id = $1 AND f.path = last.path AND f.version_id = last.id)"
+        )
+        return [row[0] for row in rows]
+
+
+def _askable(id: str) -> str:
+    # What no database takes, a lone surrogate or NUL, is in no id: the answer is the same with something in its place.
+    return id.encode(errors="replace").decode().replace("\0", "?")
+
+
+def _text(stored: bytes | None) -> str | None:
+    return stored.decode() if stored is not None else None
+
+
+def _version(row: Row) -> Version:
+    (_, id, file_id, parent_id, operation, path, content, sha256, size, *origin, created_at, redacted_at, by) = row
+    return Version(
+        id=id,
+        file_id=file_id,
+        parent_id=parent_id,
+        operation=operation,
+        path=path,
+        text=_text(content),
+        sha256=sha256,
+        size=size,
+        origin=Origin(*origin),
+        created_at=from_micros(created_at),
+        redacted_at=from_micros(redacted_at) if redacted_at is not None else None,
+        redacted_by=by,
+    )
+
+
+def _stored(
+    id: str,
+    seq: int,
+    file_id: str,
+    parent_id: str | None,
+    operation: Any,  # the table holds it to the three words
+    moved: int,
+    created_at: int,
+    commitment: bytes,
+    link: bytes,
+    path: str | None,
+    content: bytes | None,
+    sha256: str | None,
+    size: int | None,
+    salt: bytes | None,
+    redacted_at: int | None,
+    *origin: str | None,
+) -> Stored:
+    facts = Facts(
+        id=id,
+        seq=seq,
+        file_id=file_id,
+        parent_id=parent_id,
+        operation=operation,
+        moved=bool(moved),
+        origin=Origin(*origin),
+        created_at=created_at,
+        commitment=commitment,
+    )
+    return Stored(
+        facts=facts,
+        link=link,
+        path=path,
+        content=content,
+        sha256=sha256,
+        size=size,
+        salt=salt,
+        redacted=redacted_at is not None,
+    )

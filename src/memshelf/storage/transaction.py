@@ -1,0 +1,78 @@
+"""What runs inside a database, whichever engine keeps it.
+
+A script is an `async def` function over a `Transaction`. It is plain SQL that every engine understands: placeholders
+are `$1`, `$2`, ..., in any order and as often as needed. A script awaits nothing but its transaction. It may be run
+again from its beginning when an attempt at it came to nothing, so what it does besides SQL has no effect that lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+__all__ = ["Engine", "Row", "Script", "Transaction"]
+
+T = TypeVar("T")
+
+Row: TypeAlias = Sequence[Any]  # the values of one row, each of its column's type
+
+
+class Transaction(Protocol):
+    """One transaction, as a script sees it: it neither begins nor commits, and raises to undo what it did."""
+
+    @property
+    def for_update(self) -> str:
+        """What ends a SELECT that keeps its rows to this transaction, so that nobody changes them before it ends.
+        Empty where there is one writer at a time."""
+        ...
+
+    async def fetch(self, sql: str, *values: object) -> Sequence[Row]:
+        """All rows of a query."""
+        ...
+
+    async def fetch_one(self, sql: str, *values: object) -> Row | None:
+        """The first row of a query, or `None`."""
+        ...
+
+    async def execute(self, sql: str, *values: object) -> int:
+        """Run a statement; how many rows it inserted, changed or deleted."""
+        ...
+
+
+Script: TypeAlias = Callable[[Transaction], Awaitable[T]]
+
+
+class Engine(Protocol):
+    """A database. Each call raises what its script raises, and `unavailable` when the database could not do it."""
+
+    async def read(self, script: Script[T]) -> T:
+        """Run a script on a snapshot of the database, which it cannot change."""
+        ...
+
+    async def write(self, script: Script[T], *, key: int | None = None) -> T:
+        """Run a script; when this returns, what it did is committed. Many may share one commit.
+
+        `write_unconfirmed` when the commit's outcome is not known.
+
+        `key` orders the scripts that share a commit. Scripts that wait for each other's rows must use one order, so
+        that no two commits wait for each other: `key` is the id of the one row that the script locks. A script
+        without a key shares its commit with none where that matters.
+        """
+        ...
+
+    async def erase(self, script: Script[T]) -> T:
+        """`write` for a script that deletes what must leave no trace, and counts itself in `erasures`.
+
+        When this returns, the database has been rewritten without it, as far as the engine can tell. If others keep
+        it from that, `unavailable` says so: the deletion itself is committed, and the next erasure finishes the rest.
+        """
+        ...
+
+    def generation(self) -> int:
+        """Grows when the database turns out to be another one than before: what was learned from it in an earlier
+        generation does not hold any more."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of the database, after what was called before. A closed engine opens again when it is used."""
+        ...
