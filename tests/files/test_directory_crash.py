@@ -191,6 +191,35 @@ async def test_a_new_memory_and_the_directories_above_it_survive_a_power_cut(tmp
             assert await contents(store) == {"a/b": "one"}
 
 
+@pytest.mark.parametrize(
+    ("change", "after"),
+    [
+        (_write("d/a", "two"), {"d/a": "two"}),
+        (_write("d/a", "one"), {"d/a": "one"}),
+        (_move("d/a", "d/b"), {"d/b": "one"}),
+    ],
+    ids=["replace", "replace by the same", "move"],
+)
+async def test_what_a_person_did_not_sync_is_synced_with_the_first_change_of_it(
+    tmp_path: Path, change: Callable[[DirectoryFileStore], Awaitable[object]], after: dict[str, str]
+) -> None:
+    place = tmp_path / "place"
+    (place / "memory").mkdir(parents=True)
+    disk = CrashingDisk(place)
+    root = disk.open_root(str(place / "memory"))
+    disk.make_directory("d", root)
+    directory = disk.open_directory("d", root)
+    file = disk.create("a", directory)
+    disk.write(file, b"one")
+    for fd in (file, directory, root):
+        disk.close(fd)
+    async with DirectoryFileStore(place / "memory", disk=disk) as store:
+        await change(store)
+    disk.power_cut(tmp_path / "left")
+    async with DirectoryFileStore(tmp_path / "left" / "memory") as store:
+        assert await contents(store) == after
+
+
 async def test_a_directory_that_is_made_again_survives_a_power_cut(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
@@ -272,9 +301,11 @@ def _shape(place: Path) -> set[str]:
     return {str(each.relative_to(place)) for each in place.rglob("*")}
 
 
-async def test_a_disk_without_hard_links_still_creates_files_whole(tmp_path: Path) -> None:
+async def test_a_disk_without_hard_links_still_creates_files_whole_and_overwrites_none(tmp_path: Path) -> None:
     def refuse(operation: str) -> None:
         if operation == "link":
+            if (tmp_path / "by-hand").exists():
+                (tmp_path / "late").write_text("by hand")
             raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     async with DirectoryFileStore(tmp_path, disk=FaultyDisk(refuse)) as store:
@@ -282,6 +313,10 @@ async def test_a_disk_without_hard_links_still_creates_files_whole(tmp_path: Pat
             *(store.write("a/b", str(n), expected=None, origin=ORIGIN) for n in range(4)), return_exceptions=True
         )
         assert len(await contents(store)) == 1
+        (tmp_path / "by-hand").touch()
+        with pytest.raises(MemoryStoreError, match="already exists"):
+            await store.write("late", "mine", expected=None, origin=ORIGIN)
+        assert (tmp_path / "late").read_text() == "by hand"
 
 
 async def test_a_disk_that_cannot_sync_directories_is_used_as_it_is(tmp_path: Path) -> None:
