@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import io
 import json
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from typing import Any
 import pytest
 
 from memshelf.cli import main
+
+sys.path.append(str(Path(__file__).parents[1] / "agent"))
+from responses_api import ResponsesApi
 
 SECONDS = 60
 
@@ -80,6 +85,11 @@ def program(*args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
     return Ran(done.returncode, done.stdout, done.stderr.decode())
 
 
+def _outside_of_tests() -> dict[str, str]:
+    """The environment without the variables by which programs notice that they are being tested."""
+    return {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_VERSION")}
+
+
 class Terminal:
     """A command in a process of its own, with a terminal that it owns."""
 
@@ -93,7 +103,7 @@ class Terminal:
             stderr=them,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
-            env={**os.environ, "TERM": "xterm", **(env or {})},
+            env={**_outside_of_tests(), "TERM": "xterm", **(env or {})},
         )
         os.close(them)
         self.seen = ""
@@ -110,6 +120,18 @@ class Terminal:
             if not self._more(deadline):
                 raise AssertionError(f"{text!r} never came; seen: {self.seen!r}")
         self._read_to = at + len(text)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C at a prompt, once the program waits there.
+
+        Python misses a signal that comes between showing a prompt and waiting for the answer.
+        """
+        status = Path(f"/proc/{self.process.pid}/stat")
+        deadline = time.monotonic() + SECONDS
+        while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline
+            self._more(time.monotonic() + 0.01)
+        self.send("\x03")
 
     def end(self) -> int:
         """Wait for the end of the command and return its exit code."""
@@ -146,3 +168,56 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
     yield open_
     for each in opened:
         each.close()
+
+
+@dataclass(frozen=True)
+class Held:
+    """An answer of which only the first half ever comes."""
+
+    items: list[dict[str, Any]]
+
+
+class ModelServer(ResponsesApi):
+    """A model behind the OpenAI API on this machine, in a thread of its own."""
+
+    def start(self) -> None:
+        started: list[str] = []
+        ready = threading.Event()
+
+        async def serve() -> None:
+            self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+            async with self.serving() as url:
+                started.append(url)
+                ready.set()
+                await self._end.wait()
+
+        self._thread = threading.Thread(target=asyncio.run, args=(serve(),))
+        self._thread.start()
+        assert ready.wait(SECONDS)
+        self.url = started[0]
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join(SECONDS)
+
+    def will(self, *replies: Any) -> None:
+        """Answer the next requests with these."""
+        self._replies += replies
+
+    def _answer(self, asked: Any, items: Any) -> bytes:
+        if isinstance(items, Held):
+            whole: bytes = super()._answer(asked, items.items)
+            return whole[: whole.rindex(b"event: response.output_text.delta")]
+        return super()._answer(asked, items)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """A scripted model that commands find in their environment."""
+    server = ModelServer()
+    server.start()
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-on-this-machine")
+    monkeypatch.setenv("MEMSHELF_MODEL", "openai-responses:gpt-5")
+    yield server
+    server.stop()

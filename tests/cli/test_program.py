@@ -170,7 +170,7 @@ def test_rm_on_a_terminal_shows_what_it_deletes_and_asks(run, terminal):
     assert declined.end() == 1
     interrupted = terminal("files", "rm", "a.md", "-m", "a.db")
     interrupted.until("[y/N]: ")
-    interrupted.send("\x03")
+    interrupted.interrupt()
     assert interrupted.end() == 130
     assert "Traceback" not in interrupted.seen
     assert run("files", "view", "a.md", "-m", "a.db").text == "tea"

@@ -7,12 +7,14 @@ import json
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 import click
+import pydantic_ai
 from pydantic_ai import (
     AgentStreamEvent,
     FunctionToolCallEvent,
@@ -68,6 +70,7 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
     """Hold the thread and talk: once with a `question`, else until the user leaves."""
     unnamed = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     name = thread_name(thread) if thread is not None else unnamed
+    pydantic_ai.BANNER_ENABLED = False  # what stands on the terminal is the conversation
     with held(directory, name) as file, asyncio.Runner() as runner:
         kept = file.load()
         if new and kept is not None:
@@ -104,7 +107,9 @@ def _until_left(conversation: _Conversation) -> None:
 
 
 def _line() -> str:
-    """The next line that says something."""
+    """The next line that says something. On a terminal it can be edited, and earlier ones come back with the arrows."""
+    with suppress(ImportError):
+        import readline  # noqa: F401  # importing it is what changes `input`, and nothing but a prompt wants that
     while True:
         if render.on_terminal():
             text = input("> ")
@@ -172,7 +177,7 @@ class _Conversation:
     def _keep(self, result: HarnessResult[str], cursors: MemoryCursors) -> None:
         """Store the thread, unless the model never answered: then the turn is as if it had not been."""
         before = len(self._thread.state.messages) if self._thread.state is not None else 0
-        if any(isinstance(message, ModelResponse) for message in result.state.messages[before:]):
+        if any(isinstance(message, ModelResponse) and message.parts for message in result.state.messages[before:]):
             self._thread = Thread(state=result.state, cursors=cursors.snapshot())
             self._file.save(self._thread)
 

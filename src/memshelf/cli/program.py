@@ -88,6 +88,8 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except (KeyboardInterrupt, click.Abort):
+        if sys.stderr.isatty():
+            render.note("")  # the terminal's own ^C stands alone
         return INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

@@ -1,0 +1,327 @@
+"""`memshelf chat`, through the real OpenAI provider against a server on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Held
+from responses_api import function_call, message
+
+MEMORY = ("-m", "user=user.db")
+
+
+def _create(call_id="call_1", path="prefs/language.md", content="Reply in Chinese.\n"):
+    return [function_call("memory_file_create", call_id, memory="user", path=path, content=content)]
+
+
+def _shown(request) -> str:
+    """Everything that a request shows the model."""
+    return json.dumps(request["input"], ensure_ascii=False)
+
+
+def _said(request) -> list[str]:
+    """What the user and the assistant said in a request, without the memory context."""
+    contents = [item.get("content", "") for item in request["input"]]
+    parts = [[each] if isinstance(each, str) else [part["text"] for part in each] for each in contents]
+    return [part for each in parts for part in each if part and "<memory-context" not in part]
+
+
+def test_a_new_conversation_knows_what_an_earlier_one_stored(run, model):
+    model.will(_create(), [message("好的。")], [message("你喜欢中文。")])
+    first = run("chat", *MEMORY, "I prefer answers in Chinese. Remember that.")
+    assert (first.code, first.text, first.err) == (0, "好的。\n", "")
+    assert run("files", "view", "prefs/language.md", "-m", "user.db").text == "Reply in Chinese.\n"
+    second = run("chat", *MEMORY, stdin=b"What do you know about me?")
+    assert (second.code, second.text) == (0, "你喜欢中文。\n")
+    asked = _shown(model.requests[2])
+    assert "prefs/language.md: Reply in Chinese." in asked
+    assert "Remember that" not in asked
+
+
+def test_a_thread_goes_on_under_its_name_and_sees_only_what_changed(run, model):
+    run("files", "create", "a.md", "tea", "-m", "user.db")
+    model.will([message("one")], [message("two")], [message("three")])
+    run("chat", *MEMORY, "--thread", "work", "first")
+    run("chat", *MEMORY, "--thread", "work", "second")
+    run("files", "create", "b.md", "coffee", "-m", "user.db")
+    run("chat", *MEMORY, "--thread", "work", "third")
+    assert _said(model.requests[2]) == ["first", "one", "second", "two", "third"]
+    shown = _shown(model.requests[2])
+    assert shown.count("<memory-context") == 2
+    assert 'kind=\\"changes\\"' in shown
+    assert shown.count("a.md: tea") == 1
+
+
+def test_readme_is_always_shown_in_full_and_others_on_request(run, model):
+    run("files", "create", "README.md", "index\nof all", "-m", "user.db")
+    run("files", "create", "style.md", "short\nwords", "-m", "user.db")
+    model.will([message("ok")], [message("ok")])
+    run("chat", *MEMORY, "hello")
+    run("chat", *MEMORY, "--always-load", "style.md", "hello")
+    first, second = map(_shown, model.requests)
+    assert "of all" in first
+    assert "words" not in first
+    assert "of all" in second
+    assert "words" in second
+
+
+def test_memories_have_names_and_an_access(run, model):
+    run("files", "create", "a.md", "tea", "-m", "team.db#notes")
+    run("files", "create", "b.md", "coffee", "-m", "folder")
+    model.will([message("ok")])
+    ran = run("chat", "-m", "team=team.db#notes:read", "-m", "own=folder:write", "hello")
+    assert (ran.code, ran.text) == (0, "ok\n")
+    tools = {tool["name"]: tool["parameters"]["properties"]["memory"]["enum"] for tool in model.requests[0]["tools"]}
+    assert tools["memory_file_view"] == ["team", "own"]
+    assert tools["memory_file_edit"] == ["own"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("-m", "user.db"), 2, "NAME=PATH"),
+        (("-m", "User=user.db"), 2, "mount name"),
+        (("-m", "a=a.db", "-m", "a=b.db"), 2, "Two mounts"),
+        (("-m", "a=nowhere.db:read"), 3, "unknown_memory"),
+        ((*MEMORY, "--thread", "../x"), 2, "no thread name"),
+        ((*MEMORY, "--thread", ".."), 2, "no thread name"),
+        ((*MEMORY, "--thread", "a/b"), 2, "no thread name"),
+        ((*MEMORY, "--new"), 2, "--thread"),
+        ((*MEMORY, "--ask", "memory.file.nothing"), 2, "no file tool"),
+        ((*MEMORY, "--always-load", "../x"), 2, "always_load"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_the_model_is_asked(run, model, arguments, code, says):
+    ran = run("chat", *arguments, "hello")
+    assert (ran.code, ran.out) == (code, b"")
+    assert says in ran.err
+    assert model.requests == []
+
+
+def test_without_a_model_the_error_names_the_option_and_the_variable(run):
+    ran = run("chat", *MEMORY, "hello")
+    assert (ran.code, ran.err.count("\n")) == (2, 2)
+    assert "--model" in ran.err
+    assert "MEMSHELF_MODEL" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("openai-responses:gpt-5", "OPENAI_API_KEY"), ("nobody:nothing", "nobody"), ("gpt", "gpt")]
+)
+def test_a_model_that_cannot_be_used_is_one_line_and_keeps_the_thread(run, model, monkeypatch, name, says):
+    model.will([message("one")])
+    run("chat", *MEMORY, "--thread", "t", "first")
+    before = Path(".memshelf/threads/t.json").read_bytes()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    ran = run("chat", *MEMORY, "--thread", "t", "--model", name, "second")
+    assert (ran.code, ran.out) == (3, b"")
+    assert ran.err.startswith("error: unavailable: ")
+    assert ran.err.count("\n") == 1
+    assert says in ran.err
+    assert Path(".memshelf/threads/t.json").read_bytes() == before
+
+
+def test_a_model_that_fails_is_one_line_and_keeps_the_thread(run, model):
+    model.will([message("one")], 400, [message("three")])
+    run("chat", *MEMORY, "--thread", "t", "first")
+    failed = run("chat", *MEMORY, "--thread", "t", "second")
+    assert (failed.code, failed.out, failed.err.count("\n")) == (3, b"", 1)
+    assert "400" in failed.err
+    run("chat", *MEMORY, "--thread", "t", "third")
+    assert _said(model.requests[2]) == ["first", "one", "third"]
+
+
+def test_a_missing_extra_is_named(run):
+    code = (
+        "import sys; sys.modules['pydantic_ai'] = None; from memshelf.cli import main;"
+        "sys.exit(main(['chat', '-m', 'user=user.db', '--model', 'test', 'hello']))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert "memshelf[agent]" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_threads_are_private_and_ignored_by_version_control(run, model):
+    os.umask(0o022)
+    model.will([message("one")])
+    run("chat", *MEMORY, "--thread", "工作", "first")
+    threads = Path(".memshelf/threads")
+    assert stat.S_IMODE(threads.stat().st_mode) == 0o700
+    assert stat.S_IMODE((threads / "工作.json").stat().st_mode) == 0o600
+    assert (threads / ".gitignore").read_text() == "*\n"
+    assert sorted(path.name for path in threads.iterdir()) == [".gitignore", "工作.json", "工作.lock"]
+
+
+def test_new_refuses_a_thread_that_exists(run, model):
+    model.will([message("one")])
+    run("chat", *MEMORY, "--thread", "t", "--new", "first")
+    ran = run("chat", *MEMORY, "--thread", "t", "--new", "second")
+    assert (ran.code, "exists already" in ran.err, len(model.requests)) == (2, True, 1)
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b'{"format_version": 2}', b'{"state": {"thread_id": "t", "format_version": 99}}']
+)
+def test_a_file_that_is_no_thread_is_refused_and_left_as_it_is(run, model, content):
+    threads = Path(".memshelf/threads")
+    threads.mkdir(parents=True)
+    (threads / "t.json").write_bytes(content)
+    ran = run("chat", *MEMORY, "--thread", "t", "hello")
+    assert (ran.code, ran.err.count("\n"), "t.json" in ran.err) == (3, 1, True)
+    assert (threads / "t.json").read_bytes() == content
+
+
+def test_where_nobody_can_be_asked_an_ask_is_a_refusal(run, model):
+    model.will(_create(), [message("I may not.")])
+    ran = run("chat", *MEMORY, "--ask", "memory.file.*", "--allow", "memory.file.view", "remember this")
+    assert (ran.code, ran.text) == (0, "I may not.\n")
+    assert "permission_denied" in _shown(model.requests[1])
+    assert run("files", "ls", "-m", "user.db").text == ""
+
+
+def test_an_answer_is_streamed_and_its_control_characters_cannot_reach_the_terminal(model, terminal):
+    model.will([message("evil \x1b]0;owned\x07 绿茶 and a second half")])
+    chat = terminal("chat", *MEMORY, "hello")
+    assert chat.end() == 0
+    assert chat.seen.endswith(
+        " --thread " + chat.seen.split()[1][:-1] + "\r\nevil \\x1b]0;owned\\x07 绿茶 and a second half\r\n"
+    )
+    assert "\x1b]0" not in chat.seen
+
+
+def test_an_approval_is_asked_with_the_call_shown(run, model, terminal):
+    model.will(_create("call_1"), _create("call_2", path="b.md"), [message("Stored one.")])
+    chat = terminal("chat", *MEMORY, "--ask", "memory.file.create", "--thread", "t")
+    chat.until("> ")
+    chat.send("remember this\n")
+    chat.until('memory_file_create {"memory": "user", "path": "prefs/language.md", "content": "Reply in Chinese.\\n"}')
+    chat.until("Allow this call? [y/N]: ")
+    chat.send("y\n")
+    chat.until('"path": "b.md"')
+    chat.until("Allow this call? [y/N]: ")
+    chat.send("n\n")
+    chat.until("Stored one.")
+    chat.until("> ")
+    chat.send("\x04")
+    assert chat.end() == 0
+    assert [row.split("\t")[0] for row in run("files", "ls", "-r", "-m", "user.db").text.splitlines()] == [
+        "prefs/language.md"
+    ]
+    assert "did not approve" in _shown(model.requests[2])
+
+
+def test_a_call_that_waits_for_approval_is_asked_again_when_the_thread_goes_on(run, model, terminal):
+    model.will(_create(), [message("Stored.")])
+    first = terminal("chat", *MEMORY, "--ask", "memory.file.create", "--thread", "t")
+    first.until("> ")
+    first.send("remember this\n")
+    first.until("[y/N]: ")
+    first.interrupt()
+    first.until("Stopped.")
+    first.until("> ")
+    first.interrupt()
+    assert first.end() == 0
+    second = terminal("chat", *MEMORY, "--ask", "memory.file.create", "--thread", "t")
+    second.until("Allow this call? [y/N]: ")
+    second.send("y\n")
+    second.until("Stored.")
+    second.until("> ")
+    second.send("\x04")
+    assert second.end() == 0
+    assert run("files", "view", "prefs/language.md", "-m", "user.db").text == "Reply in Chinese.\n"
+
+
+def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(run, model, terminal):
+    model.will([message("one")], Held([message("first half, second half")]), [message("three")], [message("four")])
+    chat = terminal("chat", *MEMORY, "--thread", "t")
+    chat.until("> ")
+    chat.send("first\n")
+    chat.until("one")
+    chat.until("> ")
+    chat.send("second\n")
+    chat.until("first half")
+    chat.send("\x03")
+    chat.until("Stopped.")
+    chat.until("> ")
+    chat.send("third\n")
+    chat.until("three")
+    chat.until("> ")
+    chat.interrupt()
+    assert chat.end() == 0
+    assert "Traceback" not in chat.seen
+    assert run("chat", *MEMORY, "--thread", "t", "fourth").text == "four\n"
+    said = _said(model.requests[3])
+    assert said[:2] == ["first", "one"]
+    assert said[-3:] == ["third", "three", "fourth"]
+    assert "second half" not in "".join(said)
+
+
+def test_ctrl_c_ends_a_single_question_with_130(run, model, terminal):
+    model.will([message("one")], Held([message("first half, second half")]))
+    run("chat", *MEMORY, "--thread", "t", "first")
+    chat = terminal("chat", *MEMORY, "--thread", "t", "second")
+    chat.until("first half")
+    chat.send("\x03")
+    assert chat.end() == 130
+    assert "Traceback" not in chat.seen
+    kept = json.loads(Path(".memshelf/threads/t.json").read_text())
+    assert kept["state"]["pending"] == []
+
+
+def test_a_killed_process_loses_at_most_the_turn_in_progress_and_holds_nothing(run, model, terminal):
+    model.will([message("one")], Held([message("first half, second half")]), [message("three")])
+    chat = terminal("chat", *MEMORY, "--thread", "t")
+    chat.until("> ")
+    chat.send("first\n")
+    chat.until("one")
+    chat.until("> ")
+    chat.send("second\n")
+    chat.until("first half")
+    os.kill(chat.process.pid, signal.SIGKILL)
+    chat.process.wait()
+    assert run("chat", *MEMORY, "--thread", "t", "third").text == "three\n"
+    assert _said(model.requests[2]) == ["first", "one", "third"]
+
+
+def test_a_second_process_on_a_thread_is_refused_while_the_first_has_it(run, model, terminal):
+    model.will([message("other")])
+    chat = terminal("chat", *MEMORY, "--thread", "t")
+    chat.until("> ")
+    refused = run("chat", *MEMORY, "--thread", "t", "hello")
+    assert (refused.code, refused.out) == (3, b"")
+    assert "in use by another process" in refused.err
+    assert run("chat", *MEMORY, "--thread", "other", "hello").code == 0
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_an_interactive_failure_is_shown_and_the_conversation_goes_on(model, terminal):
+    model.will(400, [message("two")])
+    chat = terminal("chat", *MEMORY)
+    chat.until("Thread ")
+    chat.until("> ")
+    chat.send("first\n")
+    chat.until("error: ")
+    chat.until("> ")
+    chat.send("  \n")
+    chat.until("> ")
+    chat.send("second\n")
+    chat.until("two")
+    chat.until("> ")
+    chat.send("\x04")
+    assert chat.end() == 0
+    assert _said(model.requests[1]) == ["second"]
+
+
+def test_an_empty_question_is_a_usage_error(run, model):
+    ran = run("chat", *MEMORY, stdin=b"  \n")
+    assert (ran.code, model.requests) == (2, [])
