@@ -41,7 +41,8 @@ class DirectoryFileStore:
     * **Changes** take turns under a lock in the control directory `.memshelf/`, which no path leads to. A crash at any
       instant leaves the file before or after, and no lock behind; a process that is alive is waited for. The last look
       at a file and its replacement are two system calls: an edit by a program that ignores the lock makes the change
-      a `version_mismatch`, except in that instant. A new file never overwrites one.
+      a `version_mismatch`, except in that instant; likewise for the destination of a move. A file that is created
+      overwrites none, on disks that have hard links.
     * **Durability**: what a call returned survives a power cut; `durable=False` leaves that to the system.
       `write_unconfirmed` means that the change is made and visible, but that the disk failed to confirm it.
     * **Privacy**: files are written with mode 0600, directories with 0700. A file that is moved keeps its own mode.
