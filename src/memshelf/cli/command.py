@@ -83,11 +83,14 @@ def asynchronous(command: Callable[Params, Coroutine[Any, Any, None]]) -> Callab
 
 
 def require_agent() -> None:
-    """The agent framework can be imported, or an error names the extra that brings it."""
+    """Load the agent framework, or fail with the name of the extra that brings it."""
     try:
         import_module("memshelf.agent")
     except ModuleNotFoundError as error:
         raise Unavailable(str(error)) from None
+    import pydantic_ai
+
+    pydantic_ai.BANNER_ENABLED = False  # what stands on the terminal is ours
 
 
 def confirmed(question: str, *, as_json: bool, instead: str) -> None:

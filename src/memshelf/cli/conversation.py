@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import click
-import pydantic_ai
 from pydantic_ai import (
     AgentStreamEvent,
     FunctionToolCallEvent,
@@ -70,7 +69,6 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
     """Hold the thread and talk: once with a `question`, else until the user leaves."""
     unnamed = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     name = thread_name(thread) if thread is not None else unnamed
-    pydantic_ai.BANNER_ENABLED = False  # what stands on the terminal is the conversation
     with held(directory, name) as file, asyncio.Runner() as runner:
         kept = file.load()
         if new and kept is not None:

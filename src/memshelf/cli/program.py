@@ -16,6 +16,7 @@ from memshelf import __version__
 from memshelf.cli import changes, history, render  # noqa: F401  # they add their commands to `files`
 from memshelf.cli.chat import chat
 from memshelf.cli.completion import COMPLETION_VARIABLE, PROGRAM, completion
+from memshelf.cli.demo import demo
 from memshelf.cli.files import files
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.tools import Json, failure
@@ -60,6 +61,7 @@ def cli() -> None:
 
 cli.add_command(files)
 cli.add_command(chat)
+cli.add_command(demo)
 cli.add_command(completion)
 
 

@@ -22,6 +22,8 @@ __all__ = ["columns", "document", "line", "note", "on_terminal", "paint", "show"
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+_LEAST_ROOM = 16
+
 
 def on_terminal() -> bool:
     """Whether a person is looking at standard output."""
@@ -90,7 +92,8 @@ def _columns(char: str) -> int:
 def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: Sequence[int] = ()) -> None:
     """Print rows: aligned under a header on a terminal, else separated by tabs, without a header.
 
-    The columns numbered in `right` are aligned to the right. On a terminal the last column is cut to its width.
+    The columns numbered in `right` are aligned to the right. On a terminal the last column is cut to its width, if
+    that leaves enough of it.
     """
     rows = [[visible_line(cell) for cell in row] for row in rows]
     if not on_terminal():
@@ -99,7 +102,8 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: S
         return
     widths = [max(map(columns, column)) for column in zip(header, *rows, strict=True)]
     room = shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
-    widths[-1] = max(min(widths[-1], room), columns(header[-1]), 1)
+    if room >= _LEAST_ROOM:
+        widths[-1] = min(widths[-1], room)
     for number, row in enumerate([header, *rows]):
         cells = [_padded(_cut(cell, widths[at]), widths[at], right=at in right) for at, cell in enumerate(row)]
         text = "  ".join(cells).rstrip()
