@@ -93,6 +93,8 @@ def test_the_description_is_the_frontmatters_or_the_first_line(text, description
         "---\nword\n---\n",
         "---\na: 1\n...\n--- {b: 2}\n---\n",
         "---\na: [\n---\n",
+        "---\na: *nowhere\n---\n",
+        "---\n*nowhere : a\n---\n",
         "---\na: \x07\n---\n",
         "---\n\tdescription: x\n---\n",
         "---\ndescription: [a]\n---\n",

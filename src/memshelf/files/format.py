@@ -112,9 +112,14 @@ def _description(frontmatter: str, format: FileFormat) -> str | None:
     description: yaml.Event | None = None
     key: yaml.Event | None = None
     depth = documents = 0
+    anchors: set[str] = set()
     try:
         for event in yaml.parse(frontmatter, Loader=_LOADER):
             documents += isinstance(event, yaml.DocumentStartEvent)
+            if isinstance(event, yaml.AliasEvent) and event.anchor not in anchors:
+                raise MemoryStoreError("invalid_file", f"Frontmatter names *{event.anchor}, which is nowhere defined.")
+            if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+                anchors.add(event.anchor)
             if documents > 1 or (depth == 0 and isinstance(event, yaml.NodeEvent) and not _mapping_or_nothing(event)):
                 raise MemoryStoreError("invalid_file", "Frontmatter is one YAML mapping, such as 'description: Tea'.")
             if depth == 1 and not isinstance(event, yaml.MappingEndEvent):
