@@ -12,6 +12,7 @@
     │   unknown_memory     no memory of that name is mounted
     │   invalid_text       a record's text is empty, too long or not UTF-8
     │   invalid_cursor     a listing cursor is not one of this store's
+    │   invalid_value      a name, description, metadata, filter or another field is not as it must be
     ├── the memory moved on; read `current` and decide again
     │   not_found                    the file does not exist
     │   already_exists               a file is in the way: at the path, above it or below it
@@ -20,6 +21,8 @@
     │   ambiguous_match              the text to replace occurs more than once
     │   conflict_retries_exhausted   other writers kept getting in between
     │   record_not_found             the record does not exist in this namespace
+    │   conflict                     the state of a store, version or session does not allow it now
+    │   store_archived               the store is archived: it can be read, and nothing can be written or mounted
     └── the store could not do it now
         unavailable        the system refused (no space, permission, I/O); nothing changed
         memory_full        the memory holds as many files as it may
@@ -45,6 +48,7 @@ ErrorCode: TypeAlias = Literal[
     "unknown_memory",
     "invalid_text",
     "invalid_cursor",
+    "invalid_value",
     "not_found",
     "already_exists",
     "version_mismatch",
@@ -52,6 +56,8 @@ ErrorCode: TypeAlias = Literal[
     "ambiguous_match",
     "conflict_retries_exhausted",
     "record_not_found",
+    "conflict",
+    "store_archived",
     "unavailable",
     "memory_full",
     "memory_deleted",

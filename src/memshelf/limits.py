@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
-__all__ = ["FileFormat", "FileMemoryLimits"]
+__all__ = ["FileFormat", "FileMemoryLimits", "StoreLimits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,31 @@ class FileMemoryLimits:
     def __post_init__(self) -> None:
         _require_at_least(self, 1, "context_bytes")
         _require_at_least(self, 0, "always_load_bytes", "write_retries")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """The limits of a named store and of the sessions that mount it.
+
+    Content and paths are measured in UTF-8 bytes, a path with its leading `/`; names and the like in characters.
+    Lowering a limit keeps what is stored readable; only new writes are held to it. At the limit of memories, new ones
+    are refused, and those that exist stay readable and editable.
+    """
+
+    memories: int = 10_000
+    content_bytes: int = 102_400
+    path_bytes: int = 1_024
+    path_segments: int = 20
+    name_chars: int = 255
+    description_chars: int = 1_024
+    metadata_pairs: int = 16
+    metadata_key_chars: int = 64
+    metadata_value_chars: int = 512
+    mounts: int = 8
+    instructions_chars: int = 4_096
+
+    def __post_init__(self) -> None:
+        _require_at_least(self, 1, *(each.name for each in fields(self)))
 
 
 def _require_at_least(limits: object, least: int, *names: str) -> None:

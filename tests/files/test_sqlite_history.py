@@ -84,7 +84,7 @@ async def test_an_untouched_history_verifies(store):
         ("UPDATE files SET path = 'z' WHERE path = 'a'", "live files do not agree"),
         ("DELETE FROM files WHERE path = 'c'", "live files do not agree"),
         (
-            "INSERT INTO files SELECT memory_id, 'd', file_id, id, 4, NULL FROM file_versions WHERE seq = 5",
+            "INSERT INTO files SELECT memory_id, 'd', file_id, id, 4, NULL, 0 FROM file_versions WHERE seq = 5",
             "live files do not agree",
         ),
         ("UPDATE files SET version_id = (SELECT id FROM file_versions WHERE seq = 1) WHERE path = 'a'", "do not agree"),

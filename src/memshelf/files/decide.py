@@ -45,11 +45,13 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Rename the version `expected` of `source`."""
+    """Rename the version `expected` of `source`, and replace its content unless `text` is `None`."""
 
     source: str
     destination: str
     expected: str
+    text: str | None = None
+    description: str | None = None
 
     @classmethod
     def checked(cls, source: str, destination: str, expected: str, format: FileFormat) -> Move:
@@ -121,7 +123,7 @@ def decide(request: Request, current: FileText | None, obstacle: FileText | None
         case Move(source=source, destination=destination):
             current = _require_version(source, current, request.expected)
             _require_free(destination, obstacle)
-            return Commit("modified", destination, current.text, source)
+            return Commit("modified", destination, current.text if request.text is None else request.text, source)
         case Delete(path=path):
             current = _require_version(path, current, request.expected)
             return Commit("deleted", path, current.text)
@@ -175,6 +177,7 @@ def replay(request: Request, recorded: Recorded) -> str:
             same = same and recorded.parent == expected and recorded.parent_path in (None, path)
         case Move(source=source, destination=destination, expected=expected):
             same = (recorded.path, recorded.parent_path, recorded.parent) == (destination, source, expected)
+            same = same and request.text in (None, recorded.text)
         case Delete(path=path, expected=expected):
             same = recorded.operation == "deleted" and (recorded.path, recorded.parent) == (path, expected)
         case _:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import Head, Live, Memory, find_memory
 from memshelf.files.chain import SALT_BYTES, Facts, commitment, genesis, link
-from memshelf.files.decide import Commit, Request, Write, decide, replay
+from memshelf.files.decide import Commit, Move, Request, Write, decide, replay
 from memshelf.files.model import Version
 from memshelf.limits import FileFormat
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
 from memshelf.storage.transaction import Transaction
 
-__all__ = ["apply", "create_memory", "purge", "redact", "restore"]
+__all__ = ["Recording", "apply", "create_memory", "purge", "record", "redact", "restore"]
 
 
 async def create_memory(transaction: Transaction, name: str, mint: Mint) -> int:
@@ -44,11 +45,10 @@ async def apply(memory: Memory, request: Request, origin: Origin, mint: Mint) ->
     if commit is None:
         assert before is not None  # noqa: S101  # only an existing file can already be as asked
         return before.file.version
-    if isinstance(request, Write):
+    description = before.description if before is not None else None
+    if isinstance(request, Write) or (isinstance(request, Move) and request.text is not None):
         description = request.description
-    else:
-        description = before.description if before is not None else None
-    return await _record(memory, head, commit, before, description, origin, mint)
+    return (await record(memory, head, commit, before, description, origin, mint)).facts.id
 
 
 async def restore(
@@ -61,10 +61,21 @@ async def restore(
     return await apply(memory, Write.checked(version.path, version.text, expected, format), origin, mint)
 
 
-async def _record(
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A version that was written: the file that it left behind, if any, and the facts of it."""
+
+    facts: Facts
+    path: str
+    sha256: str | None
+    size: int | None
+    file_created_at: int
+
+
+async def record(
     memory: Memory, head: Head, commit: Commit, before: Live | None, description: str | None, origin: Origin, mint: Mint
-) -> str:
-    """Append a version to the history and make the live files follow it."""
+) -> Recording:
+    """Append a version to the history and make the live files follow it. The memory is locked, and stands at `head`."""
     now, salt = mint.now(), mint.random(SALT_BYTES)
     content = commit.data if commit.operation != "deleted" else None
     sha256 = hashlib.sha256(content).hexdigest() if content is not None else None
@@ -107,13 +118,20 @@ async def _record(
         now,
         content,
     )
-    await execute("UPDATE memories SET head_seq = $1, head_link = $2 WHERE id = $3", facts.seq, sealed, memory.id)
+    await execute(
+        "UPDATE memories SET head_seq = $1, head_link = $2, files = files + $3 WHERE id = $4",
+        facts.seq,
+        sealed,
+        {"created": 1, "modified": 0, "deleted": -1}[commit.operation],
+        memory.id,
+    )
+    created_at = before.created_at if before is not None else now
     if before is not None and (commit.operation == "deleted" or facts.moved):
         await execute("DELETE FROM files WHERE memory_id = $1 AND path = $2", memory.id, before.file.path)
     if commit.operation != "deleted":
         await execute(
-            "INSERT INTO files (memory_id, path, file_id, version_id, size, description) "
-            "VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (memory_id, path) DO UPDATE "
+            "INSERT INTO files (memory_id, path, file_id, version_id, size, description, created_at) "
+            "VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (memory_id, path) DO UPDATE "
             "SET version_id = excluded.version_id, size = excluded.size, description = excluded.description",
             memory.id,
             commit.path,
@@ -121,8 +139,9 @@ async def _record(
             facts.id,
             size,
             description.encode() if description is not None else None,
+            created_at,
         )
-    return facts.id
+    return Recording(facts, commit.path, sha256, size, created_at)
 
 
 async def redact(memory: Memory, version_id: str, by: str, mint: Mint) -> Version:
@@ -156,7 +175,10 @@ async def purge(memory: Memory, mint: Mint) -> None:
     await execute("DELETE FROM files WHERE memory_id = $1", memory.id)
     await execute("DELETE FROM file_versions WHERE memory_id = $1", memory.id)
     await execute(
-        "UPDATE memories SET epoch = $1, head_seq = 0, head_link = $2 WHERE id = $3", epoch, genesis(epoch), memory.id
+        "UPDATE memories SET epoch = $1, head_seq = 0, head_link = $2, files = 0 WHERE id = $3",
+        epoch,
+        genesis(epoch),
+        memory.id,
     )
     await _want_erasure(memory)
 

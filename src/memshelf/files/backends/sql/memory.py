@@ -52,6 +52,7 @@ class Live:
     file: FileText
     file_id: str
     description: str | None
+    created_at: int
 
 
 async def find_memory(transaction: Transaction, name: str) -> int | None:
@@ -100,14 +101,14 @@ class Memory:
         if path is None:
             return None
         row = await self.one(
-            "SELECT v.content, f.version_id, f.file_id, f.description FROM files f "
+            "SELECT v.content, f.version_id, f.file_id, f.description, f.created_at FROM files f "
             "JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.path = $2",
             path,
         )
         if row is None:
             return None
-        content, version_id, file_id, description = row
-        return Live(FileText(path, content.decode(), version_id), file_id, _text(description))
+        content, version_id, file_id, description, created_at = row
+        return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at)
 
     async def in_the_way(self, path: str | None) -> FileText | None:
         """A file at the path or above it, or else the first one below it."""
