@@ -133,6 +133,16 @@ class Terminal:
             self._more(time.monotonic() + 0.01)
         self.send("\x03")
 
+    def until_it_opens(self, name: str) -> None:
+        """Wait until the program has a file open."""
+        deadline = time.monotonic() + SECONDS
+        while not any(os.path.basename(os.path.realpath(each)) == name for each in self._descriptors()):
+            assert time.monotonic() < deadline
+            self._more(time.monotonic() + 0.01)
+
+    def _descriptors(self) -> list[Path]:
+        return list(Path(f"/proc/{self.process.pid}/fd").iterdir())
+
     def end(self) -> int:
         """Wait for the end of the command and return its exit code."""
         deadline = time.monotonic() + SECONDS

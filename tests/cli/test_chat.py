@@ -38,6 +38,10 @@ def test_a_new_conversation_knows_what_an_earlier_one_stored(run, model):
     first = run("chat", *MEMORY, "I prefer answers in Chinese. Remember that.")
     assert (first.code, first.text, first.err) == (0, "好的。\n", "")
     assert run("files", "view", "prefs/language.md", "-m", "user.db").text == "Reply in Chinese.\n"
+    [version] = run("files", "history", "-m", "user.db", "--json").json["versions"]
+    assert version["origin"]["principal_id"].startswith("cli:")
+    assert version["origin"]["tool_call_id"] == "call_1"
+    assert version["origin"]["run_id"]
     second = run("chat", *MEMORY, stdin=b"What do you know about me?")
     assert (second.code, second.text) == (0, "你喜欢中文。\n")
     asked = _shown(model.requests[2])
@@ -103,6 +107,7 @@ def test_what_cannot_be_run_is_refused_before_the_model_is_asked(run, model, arg
     assert (ran.code, ran.out) == (code, b"")
     assert says in ran.err
     assert model.requests == []
+    assert list(Path().iterdir()) == []
 
 
 def test_without_a_model_the_error_names_the_option_and_the_variable(run):

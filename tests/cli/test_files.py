@@ -135,6 +135,21 @@ def test_a_missing_memory_is_an_error_of_its_own_and_is_not_created(run, memory,
     assert os.listdir(tmp_path) == []
 
 
+def test_reading_leaves_nothing_behind(run, tea, tmp_path):
+    kept = {
+        "notes": ["notes", "notes/.memshelf", "notes/prefs"],
+        "notes.db": ["notes.db"],
+        "team.db#notes": ["team.db"],
+    }
+    reading = [["ls"], ["view", "prefs/tea.md"], ["grep", "tea"], ["view", "nowhere"]]
+    reading += [] if tea == "notes" else [["history"], ["verify"], ["diff", "made-up"]]
+    before = sorted((path, path.lstat().st_mtime_ns) for path in tmp_path.rglob("*"))
+    for command in reading:
+        run("files", *command, "-m", tea)
+    assert sorted((path, path.lstat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
+    assert set(kept[tea]) <= {str(path.relative_to(tmp_path)) for path, _ in before}
+
+
 def test_another_name_in_a_database_is_another_memory(run, tmp_path):
     run("files", "create", "a.md", "one", "-m", "team.db#notes")
     before = run("files", "ls", "-m", "team.db")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+import time
 
 import click
 import pytest
@@ -13,6 +15,7 @@ from conftest import program
 
 from memshelf import __version__
 from memshelf.cli.program import cli
+from memshelf.storage.sqlite_connection import PATIENCE
 
 
 def _commands(group: click.Group, *path: str):
@@ -190,3 +193,20 @@ def test_rm_deletes_only_the_version_that_was_shown(run, terminal):
     assert asking.end() == 1
     assert "error: version_mismatch: " in asking.seen
     assert run("files", "view", "a.md", "-m", "a.db").text == "tea\nand coffee"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells which files a process has opened")
+def test_ctrl_c_ends_a_command_that_waits_for_another_process(run, terminal):
+    run("files", "create", "a.md", "tea", "-m", "a.db")
+    other = sqlite3.connect("a.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waiting = terminal("files", "append", "a.md", "coffee", "-m", "a.db")
+    waiting.until_it_opens("a.db")
+    pressed = time.monotonic()
+    waiting.send("\x03")
+    assert waiting.end() == 130
+    assert time.monotonic() - pressed < PATIENCE / 2
+    assert "Traceback" not in waiting.seen
+    other.execute("ROLLBACK")
+    other.close()
+    assert run("files", "view", "a.md", "-m", "a.db").text == "tea"

@@ -69,6 +69,7 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
     """Hold the thread and talk: once with a `question`, else until the user leaves."""
     unnamed = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     name = thread_name(thread) if thread is not None else unnamed
+    party.executable(MemoryCursors(), may_ask=True)  # mounts and rules that cannot be are refused before anything else
     with held(directory, name) as file, asyncio.Runner() as runner:
         kept = file.load()
         if new and kept is not None:

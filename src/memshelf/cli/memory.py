@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import sqlite3
@@ -84,8 +85,15 @@ async def opened(text: str, *, create: bool = False) -> AsyncIterator[Store]:
     place = locate(text)
     if not create:
         require(place)
-    async with store_of(place) as store:
+    store, interrupted = store_of(place), False
+    try:
         yield store
+    except asyncio.CancelledError:
+        interrupted = True  # closing would wait for what is under way, and that may wait for another process
+        raise
+    finally:
+        if not interrupted:
+            await store.aclose()
 
 
 @asynccontextmanager

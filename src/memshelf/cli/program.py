@@ -51,7 +51,7 @@ def cli() -> None:
     \b
     Exit codes:
       0    done
-      1    refused: the memory said no; the error names the code, and nothing changed
+      1    refused: the memory said no, and nothing changed; or verify found damage
       2    the command line is wrong
       3    the memory, or the model, is not there or cannot be used now
       130  interrupted
