@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -12,13 +11,11 @@ from memshelf.cli import render
 from memshelf.cli.command import asynchronous, confirmed, json_option, memory_option, path_argument
 from memshelf.cli.files import files
 from memshelf.cli.memory import opened_with_history, origin
-from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
+from memshelf.files.diff import unified
 from memshelf.files.model import Version
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.files.tools import Json
-
-__all__ = ["unified"]
 
 _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -163,30 +160,6 @@ async def verify(memory: str, *, as_json: bool) -> None:
         render.line(f"{'Intact' if found.intact else 'Damaged'}: {found.versions} versions, head {found.head}")
     if not found.intact:
         raise click.exceptions.Exit(1)
-
-
-def unified(old: Version | None, new: Version) -> str:
-    """The unified diff between two versions; `None` stands for no file. `not_found` when one of them is redacted."""
-    before, after = _lines(old), _lines(new)
-    named = old is not None and old.operation != "deleted"
-    sides = difflib.unified_diff(
-        before,
-        after,
-        fromfile=f"a/{old.path}" if old is not None and named else "/dev/null",
-        tofile="/dev/null" if new.operation == "deleted" else f"b/{new.path}",
-        fromfiledate=old.id if old is not None else "",
-        tofiledate=new.id,
-    )
-    return "".join(each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in sides)
-
-
-def _lines(version: Version | None) -> list[str]:
-    if version is None or version.operation == "deleted":
-        return []
-    if version.text is None:
-        raise MemoryStoreError("not_found", f"Version {version.id} is redacted: its content is gone.")
-    lines = version.text.split("\n")
-    return [f"{each}\n" for each in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 async def _parent(store: HistoryFileStore, version: Version) -> Version | None:

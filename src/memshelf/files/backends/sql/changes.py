@@ -36,10 +36,9 @@ async def create_memory(transaction: Transaction, name: str, mint: Mint) -> int:
 
 async def apply(memory: Memory, request: Request, origin: Origin, mint: Mint) -> str:
     """Decide on a request and do it: the version that now stands, or that this tool call wrote when it came first."""
-    head = await memory.locked()
+    head, before = await memory.load(request.loads)
     if (recorded := await memory.recorded(origin)) is not None:
         return replay(request, recorded)
-    before = await memory.live(request.loads)
     obstacle = await memory.in_the_way(request.must_be_free)
     commit = decide(request, before.file if before is not None else None, obstacle)
     if commit is None:
@@ -63,9 +62,10 @@ async def restore(
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A version that was written: the file that it left behind, if any, and the facts of it."""
+    """A version that was written: its facts, the file that it left behind, if any, and where the history stands now."""
 
     facts: Facts
+    head: Head
     path: str
     sha256: str | None
     size: int | None
@@ -141,7 +141,7 @@ async def record(
             description.encode() if description is not None else None,
             created_at,
         )
-    return Recording(facts, commit.path, sha256, size, created_at)
+    return Recording(facts, Head(head.epoch, facts.seq, sealed), commit.path, sha256, size, created_at)
 
 
 async def redact(memory: Memory, version_id: str, by: str, mint: Mint) -> Version:

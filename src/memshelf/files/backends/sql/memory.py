@@ -16,11 +16,22 @@ from memshelf.origin import Origin
 from memshelf.storage.ids import from_micros, micros
 from memshelf.storage.transaction import Row, Transaction
 
-__all__ = ["Head", "Live", "Memory", "find_memory"]
+__all__ = ["BASIC_FIELDS", "VERSION_FIELDS", "Head", "Live", "Memory", "askable", "find_memory", "version_of"]
 
-_SELECT_VERSION = (
-    "SELECT seq, id, file_id, parent_id, operation, path, content, sha256, size, run_id, principal_id, tool_call_id, "
-    "session_id, api_key_id, created_at, redacted_at, redacted_by FROM file_versions WHERE memory_id = $1"
+VERSION_FIELDS = (
+    "seq, id, file_id, parent_id, operation, path, content, sha256, size, run_id, principal_id, tool_call_id, "
+    "session_id, api_key_id, created_at, redacted_at, redacted_by"
+)
+"""What `version_of` makes a version of."""
+
+BASIC_FIELDS = VERSION_FIELDS.replace("content", "NULL")
+"""The same without its content."""
+
+_SELECT_VERSION = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1"  # noqa: S608  # no value
+_SELECT_HEAD_AND_LIVE = (
+    "SELECT m.epoch, m.head_seq, m.head_link, f.version_id, f.file_id, f.description, f.created_at, v.content "
+    "FROM memories m LEFT JOIN files f ON f.memory_id = m.id AND f.path = $1 "
+    "LEFT JOIN file_versions v ON v.id = f.version_id WHERE m.id = $2"
 )
 _MOST_TEXTS = 1_000
 
@@ -80,12 +91,28 @@ class Memory:
         """`memory_deleted` when the memory is gone."""
         row = await self.one(f"SELECT epoch, head_seq, head_link FROM memories WHERE id = $1{lock}")  # noqa: S608  # no value
         if row is None:
-            raise MemoryStoreError("memory_deleted", "The memory was deleted.")
+            raise _deleted()
         return Head(*row)
 
     async def locked(self) -> Head:
         """`head`, which nobody else moves before this transaction ends: what changes a memory begins here."""
         return await self.head(self.transaction.for_update)
+
+    async def load(self, path: str | None) -> tuple[Head, Live | None]:
+        """`locked`, and the file at the path, if one is there."""
+        if path is None:
+            return await self.locked(), None
+        if self.transaction.for_update:
+            # A statement that waits for a lock sees what had been committed before it waited; the next one sees all.
+            await self.locked()
+        row = await self.transaction.fetch_one(_SELECT_HEAD_AND_LIVE, path, self.id)
+        if row is None:
+            raise _deleted()
+        epoch, seq, link, version_id, file_id, description, created_at, content = row
+        head = Head(epoch, seq, link)
+        if version_id is None:
+            return head, None
+        return head, Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at)
 
     async def entries(self, known: str | None) -> tuple[str, list[FileEntry]] | None:
         """The cursor and the listing at it; `None` when that is the one at the cursor `known`."""
@@ -115,13 +142,14 @@ class Memory:
         if path is None:
             return None
         paths = (path, *ancestors(path))
-        marks = ", ".join(f"${number}" for number in range(2, len(paths) + 2))
-        row = await self.one(f"SELECT path FROM files WHERE memory_id = $1 AND path IN ({marks})", *paths)  # noqa: S608  # marks
+        marks = ", ".join(f"${number}" for number in range(4, len(paths) + 4))
         # "0" follows "/": between them lies everything below the path.
-        row = row or await self.one(
-            "SELECT path FROM files WHERE memory_id = $1 AND path > $2 AND path < $3 ORDER BY path LIMIT 1",
+        row = await self.one(
+            f"SELECT path FROM files WHERE memory_id = $1 AND path IN ({marks}) UNION ALL SELECT path FROM "  # noqa: S608  # marks
+            "(SELECT path FROM files WHERE memory_id = $1 AND path > $2 AND path < $3 ORDER BY path LIMIT 1) below",
             f"{path}/",
             f"{path}0",
+            *paths,
         )
         live = await self.live(row[0]) if row is not None else None
         return live.file if live is not None else None
@@ -162,10 +190,10 @@ class Memory:
         return [FileText(path, content.decode(), version_id) for path, content, version_id in rows]
 
     async def version(self, version_id: str) -> Version:
-        row = await self.one(f"{_SELECT_VERSION} AND id = $2", _askable(version_id))
+        row = await self.one(f"{_SELECT_VERSION} AND id = $2", askable(version_id))
         if row is None:
             raise MemoryStoreError("not_found", f"This memory has no version {version_id}.")
-        return _version(row)
+        return version_of(row)
 
     async def version_of_call(self, origin: Origin) -> Version | None:
         if origin.run_id is None or origin.tool_call_id is None:
@@ -173,7 +201,7 @@ class Memory:
         row = await self.one(
             f"{_SELECT_VERSION} AND run_id = $2 AND tool_call_id = $3", origin.run_id, origin.tool_call_id
         )
-        return _version(row) if row is not None else None
+        return version_of(row) if row is not None else None
 
     async def recorded(self, origin: Origin) -> Recorded | None:
         """What the tool call of `origin` did, if it was made before."""
@@ -212,7 +240,7 @@ class Memory:
             query += f"{mark(path)})"
         rows = await self.all(f"{query} ORDER BY {order} DESC LIMIT {mark(limit + 1)}", *values)
         following = Head(head.epoch, rows[limit - 1][0], b"").cursor if len(rows) > limit else None
-        return VersionPage(tuple(_version(row) for row in rows[:limit]), following)
+        return VersionPage(tuple(version_of(row) for row in rows[:limit]), following)
 
     async def stored(self, after: int, most: int) -> list[Stored]:
         """What the chain is checked against, in its order."""
@@ -239,7 +267,12 @@ class Memory:
         return [row[0] for row in rows]
 
 
-def _askable(id: str) -> str:
+def _deleted() -> MemoryStoreError:
+    return MemoryStoreError("memory_deleted", "The memory was deleted.")
+
+
+def askable(id: str) -> str:
+    """The id, or one that is just as unknown but that every database takes."""
     # What no database takes, a lone surrogate or NUL, is in no id: the answer is the same with something in its place.
     return id.encode(errors="replace").decode().replace("\0", "?")
 
@@ -248,7 +281,7 @@ def _text(stored: bytes | None) -> str | None:
     return stored.decode() if stored is not None else None
 
 
-def _version(row: Row) -> Version:
+def version_of(row: Row) -> Version:
     (_, id, file_id, parent_id, operation, path, content, sha256, size, *origin, created_at, redacted_at, by) = row
     return Version(
         id=id,

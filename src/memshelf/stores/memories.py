@@ -1,0 +1,181 @@
+"""The memories of a store, by id: create, page, retrieve, update, delete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.decide import Delete, Write
+from memshelf.origin import Origin
+from memshelf.storage.ids import from_micros
+from memshelf.storage.transaction import Row
+from memshelf.stores.change import changed, current_memory, described, requested, require_content
+from memshelf.stores.cursors import decoded, encoded
+from memshelf.stores.lifecycle import require_writable
+from memshelf.stores.listing import after_directory, after_file, rolled_up
+from memshelf.stores.model import Memory, Page, Prefix
+from memshelf.stores.rules import checked_content, checked_path, checked_prefix, wire_path
+from memshelf.stores.shelf import Opened, StoreAccess, no_such_memory
+
+__all__ = ["Memories"]
+
+_BATCH = 200
+
+_FIELDS = "f.file_id, f.path, f.version_id, v.sha256, f.size, f.created_at, v.created_at"
+_SELECT = f"SELECT {_FIELDS} FROM files f JOIN file_versions v ON v.id = f.version_id"  # noqa: S608  # no value
+_FROM_STORE = (
+    "FROM stores s JOIN files f ON f.memory_id = s.memory_id JOIN file_versions v ON v.id = f.version_id "
+    "WHERE s.id = $1 AND s.workspace_id = $2 AND f.file_id = $3"
+)
+_RETRIEVE = f"SELECT {_FIELDS} {_FROM_STORE}"
+_RETRIEVE_FULL = f"SELECT {_FIELDS}, v.content {_FROM_STORE}"
+
+
+class Memories(StoreAccess):
+    """The memories of one store. What is not in it is `not_found`."""
+
+    async def create(self, path: str, content: str, *, origin: Origin) -> Memory:
+        """Store a memory at a path that is free.
+
+        `PathConflictError` when a memory is at the path, above it or below it; `invalid_path`, `invalid_file`,
+        `too_large`, `store_archived`, `memory_full`.
+        """
+        limits = self.shelf.limits
+        file_path, content = checked_path(path, limits), checked_content(content, limits)
+        description = described(content, limits)
+
+        async def create(opened: Opened) -> Memory:
+            require_writable(opened.archived_at)
+            request = Write(file_path, content, None, description)
+            return await changed(opened, request, None, origin, self.shelf)
+
+        return await self.write(create)
+
+    async def retrieve(self, memory_id: str, *, content: bool = True) -> Memory:
+        """`content` says whether to read it as well."""
+        row = await self.shelf.engine.read(
+            lambda transaction: transaction.fetch_one(
+                _RETRIEVE_FULL if content else _RETRIEVE, self.store_id, self.workspace_id, memory_id
+            )
+        )
+        if row is None:
+            raise no_such_memory(memory_id)
+        return _memory(self.store_id, row)
+
+    async def page(
+        self, *, limit: int, prefix: str = "/", depth: int = 0, page: str | None = None, content: bool = False
+    ) -> Page[Memory | Prefix]:
+        """The memories below a prefix, in byte-wise path order. With a depth, those more levels below the prefix are
+        represented by the directory at that depth, once. `invalid_path`, `invalid_cursor`."""
+        directory = checked_prefix(prefix, self.shelf.limits)
+        listing = ("memories", self.store_id, directory, depth)
+        start = directory
+        if page is not None:
+            last = str(decoded(listing, page, str)[0])
+            start = after_directory(last) if last.endswith("/") else after_file(last)
+
+        async def walk(opened: Opened) -> list[Memory | Prefix]:
+            items = await _walk(opened, directory, depth, start, limit + 1)
+            return await _with_content(opened, items[:limit]) + items[limit:] if content else items
+
+        items = await self.read(walk)
+        if len(items) <= limit:
+            return Page(tuple(items), None)
+        return Page(tuple(items[:limit]), encoded(listing, (items[limit - 1].path[1:],)))
+
+    async def update(
+        self,
+        memory_id: str,
+        *,
+        content: str | None = None,
+        path: str | None = None,
+        expected_sha256: str | None = None,
+        origin: Origin,
+    ) -> Memory:
+        """Change the content, the path or both, as one version; `None` leaves either as it is.
+
+        When everything already is as asked, that is the answer, whatever `expected_sha256` says: so an update may be
+        repeated. Otherwise it must be the hash of the current content (`version_mismatch`), and the path must be free
+        (`PathConflictError`). Codes as for `create`; `invalid_value` when nothing is asked for.
+        """
+        limits = self.shelf.limits
+        if content is None and path is None:
+            raise MemoryStoreError("invalid_value", "An update gives content, path or both.")
+        try:
+            file_path = checked_path(path, limits) if path is not None else None
+            description = described(checked_content(content, limits), limits) if content is not None else None
+        except MemoryStoreError:
+            await self.retrieve(memory_id, content=False)  # what is not there is `not_found`, whatever is asked of it
+            raise
+
+        async def update(opened: Opened) -> Memory:
+            current = await current_memory(opened, memory_id)
+            require_writable(opened.archived_at)
+            request = requested(current, file_path, content, description, expected_sha256)
+            if request is None:
+                return current.memory
+            return await changed(opened, request, current, origin, self.shelf)
+
+        return await self.write(update)
+
+    async def delete(self, memory_id: str, *, expected_sha256: str | None = None, origin: Origin) -> None:
+        """Remove a memory; its versions stay. `version_mismatch` when its content has another hash."""
+
+        async def delete(opened: Opened) -> None:
+            current = await current_memory(opened, memory_id)
+            require_content(current, expected_sha256)
+            await changed(opened, Delete(current.file.path, current.file.version), current, origin, self.shelf)
+
+        await self.write(delete)
+
+
+async def _walk(opened: Opened, directory: str, depth: int, start: str, most: int) -> list[Memory | Prefix]:
+    """The first `most` items from `start` on. What a directory stands for is passed over, not read."""
+    items: list[Memory | Prefix] = []
+    below = " AND f.path < $3" if directory else ""
+    while True:
+        batch = max(most - len(items), _BATCH if depth else 0)
+        rows = await opened.memory.all(
+            f"{_SELECT} WHERE f.memory_id = $1 AND f.path >= $2{below} ORDER BY f.path LIMIT {batch}",
+            start,
+            *([after_directory(directory)] if directory else []),
+        )
+        for row in rows:
+            path = row[1]
+            if path < start:
+                continue
+            if (rolled := rolled_up(path, directory, depth)) is not None:
+                items.append(Prefix(wire_path(rolled)))
+                start = after_directory(rolled)
+            else:
+                items.append(_memory(opened.store_id, row))
+                start = after_file(path)
+            if len(items) == most:
+                return items
+        if len(rows) < batch:
+            return items
+
+
+async def _with_content(opened: Opened, items: list[Memory | Prefix]) -> list[Memory | Prefix]:
+    ids = [item.version_id for item in items if isinstance(item, Memory)]
+    if not ids:
+        return items
+    marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
+    rows = await opened.transaction.fetch(f"SELECT id, content FROM file_versions WHERE id IN ({marks})", *ids)  # noqa: S608  # marks
+    contents = {id: content.decode() for id, content in rows}
+    return [replace(item, content=contents[item.version_id]) if isinstance(item, Memory) else item for item in items]
+
+
+def _memory(store_id: str, row: Row) -> Memory:
+    id, path, version_id, sha256, size, created_at, updated_at, *content = row
+    return Memory(
+        id=id,
+        store_id=store_id,
+        path=wire_path(path),
+        version_id=version_id,
+        sha256=sha256,
+        size=size,
+        created_at=from_micros(created_at),
+        updated_at=from_micros(updated_at),
+        content=content[0].decode() if content else None,
+    )

@@ -1,0 +1,107 @@
+"""What stores are kept in, and the transactions of one store."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.backends.sql.memory import Head, Memory
+from memshelf.limits import StoreLimits
+from memshelf.storage.ids import Mint, from_micros
+from memshelf.storage.transaction import Engine, Transaction
+
+__all__ = ["Opened", "Shelf", "StoreAccess", "no_such_memory", "no_such_store"]
+
+T = TypeVar("T")
+
+_MOST_KNOWN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A database of stores, with the limits that hold for new writes. `mint` is where times and ids come from."""
+
+    engine: Engine
+    limits: StoreLimits = field(default_factory=StoreLimits)
+    mint: Mint = field(default_factory=Mint)
+    _known: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    async def memory_id(self, workspace_id: str, store_id: str) -> int:
+        """The row that everything about this store locks. It never changes, but the store may be gone. `not_found`."""
+        known = self._known.get((workspace_id, store_id))
+        if known is not None:
+            return known
+        row = await self.engine.read(
+            lambda transaction: transaction.fetch_one(
+                "SELECT memory_id FROM stores WHERE id = $1 AND workspace_id = $2", store_id, workspace_id
+            )
+        )
+        if row is None:
+            raise no_such_store(store_id)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        memory_id = self._known[workspace_id, store_id] = int(row[0])
+        return memory_id
+
+
+@dataclass(slots=True)
+class Opened:
+    """A store within one transaction, which has locked it if it may write. `head` and `memories` move with what the
+    transaction changes."""
+
+    store_id: str
+    memory: Memory
+    head: Head
+    memories: int
+    archived_at: datetime | None
+
+    @property
+    def transaction(self) -> Transaction:
+        return self.memory.transaction
+
+
+class StoreAccess:
+    """One store of a workspace. Every call raises `not_found` when the workspace has no such store."""
+
+    def __init__(self, shelf: Shelf, workspace_id: str, store_id: str) -> None:
+        self.shelf = shelf
+        self.workspace_id = workspace_id
+        self.store_id = store_id
+
+    async def read(self, script: Callable[[Opened], Awaitable[T]]) -> T:
+        return await self.shelf.engine.read(lambda transaction: self._opened(transaction, script, ""))
+
+    async def write(self, script: Callable[[Opened], Awaitable[T]]) -> T:
+        key = await self.shelf.memory_id(self.workspace_id, self.store_id)
+        return await self.shelf.engine.write(
+            lambda transaction: self._opened(transaction, script, transaction.for_update), key=key
+        )
+
+    async def erase(self, script: Callable[[Opened], Awaitable[T]]) -> T:
+        return await self.shelf.engine.erase(
+            lambda transaction: self._opened(transaction, script, transaction.for_update)
+        )
+
+    async def _opened(self, transaction: Transaction, script: Callable[[Opened], Awaitable[T]], lock: str) -> T:
+        row = await transaction.fetch_one(
+            "SELECT m.id, m.epoch, m.head_seq, m.head_link, m.files, s.archived_at FROM stores s "  # noqa: S608  # no value
+            f"JOIN memories m ON m.id = s.memory_id WHERE s.id = $1 AND s.workspace_id = $2{lock}",
+            self.store_id,
+            self.workspace_id,
+        )
+        if row is None:
+            raise no_such_store(self.store_id)
+        id, epoch, seq, link, files, archived_at = row
+        archived = from_micros(archived_at) if archived_at is not None else None
+        return await script(Opened(self.store_id, Memory(transaction, id), Head(epoch, seq, link), files, archived))
+
+
+def no_such_store(store_id: str) -> MemoryStoreError:
+    return MemoryStoreError("not_found", f"There is no memory store {store_id}.")
+
+
+def no_such_memory(memory_id: str) -> MemoryStoreError:
+    return MemoryStoreError("not_found", f"This memory store has no memory {memory_id}.")

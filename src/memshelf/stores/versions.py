@@ -1,0 +1,119 @@
+"""The versions of a store: page, retrieve, redact, compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.backends.sql import changes
+from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, askable, version_of
+from memshelf.files.diff import unified
+from memshelf.files.model import Operation, Version
+from memshelf.storage.ids import micros
+from memshelf.stores.catalogue import Period
+from memshelf.stores.change import stored_version
+from memshelf.stores.cursors import decoded, encoded
+from memshelf.stores.model import Page
+from memshelf.stores.shelf import Opened, StoreAccess
+
+__all__ = ["VersionFilter", "Versions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFilter:
+    """Which versions to list: those that match everything that is not `None`."""
+
+    memory_id: str | None = None
+    operation: Operation | None = None
+    session_id: str | None = None
+    api_key_id: str | None = None
+    period: Period = field(default_factory=Period)
+
+
+class Versions(StoreAccess):
+    """The versions of one store, also of memories that are deleted. `Version.path` is the path of the file."""
+
+    async def page(
+        self,
+        *,
+        limit: int,
+        where: VersionFilter = VersionFilter(),  # frozen
+        page: str | None = None,
+        content: bool = False,
+    ) -> Page[Version]:
+        """The newest first. Without `content`, `Version.text` is `None`. `invalid_cursor`."""
+        period = where.period
+        listing = ("versions", self.store_id, str(where))
+        clauses, values = ["memory_id = $1"], list[object]()
+
+        def mark(value: object) -> str:
+            values.append(value)
+            return f"${len(values) + 1}"
+
+        for column, wanted in (
+            ("file_id", where.memory_id),
+            ("operation", where.operation),
+            ("session_id", where.session_id),
+            ("api_key_id", where.api_key_id),
+        ):
+            if wanted is not None:
+                clauses.append(f"{column} = {mark(askable(wanted))}")
+        # The plus keeps an engine from walking the whole history for one memory: it finds the memory's versions, then
+        # sorts them.
+        time = "created_at" if where.memory_id is None else "+created_at"
+        if period.since is not None:
+            clauses.append(f"{time} >= {mark(micros(period.since))}")
+        if period.until is not None:
+            clauses.append(f"{time} <= {mark(micros(period.until))}")
+        if page is not None:
+            created_at, seq = decoded(listing, page, int, int)
+            clauses.append(f"({time}, seq) < ({mark(created_at)}, {mark(seq)})")
+        fields = VERSION_FIELDS if content else BASIC_FIELDS
+        query = (
+            f"SELECT {fields} FROM file_versions WHERE {' AND '.join(clauses)} "  # noqa: S608  # marks
+            f"ORDER BY {time} DESC, seq DESC LIMIT {limit + 1}"
+        )
+        rows = await self.read(lambda opened: opened.memory.all(query, *values))
+        found = tuple(version_of(row) for row in rows[:limit])
+        if len(rows) <= limit:
+            return Page(found, None)
+        return Page(found, encoded(listing, (micros(found[-1].created_at), rows[limit - 1][0])))
+
+    async def retrieve(self, version_id: str) -> Version:
+        """`not_found`."""
+        return await self.read(lambda opened: stored_version(opened, version_id))
+
+    async def redact(self, version_id: str, *, by: str) -> Version:
+        """Erase a version's path and content for good, and return what remains. When this returns, no byte of them is
+        left in the database, as far as the engine can tell. Redacting again changes nothing.
+
+        `conflict` for the current version of a memory: change or delete the memory first.
+        """
+
+        async def redact(opened: Opened) -> Version:
+            await stored_version(opened, version_id)
+            try:
+                return await changes.redact(opened.memory, version_id, by, self.shelf.mint)
+            except MemoryStoreError as error:
+                if error.code != "forbidden":
+                    raise
+                raise MemoryStoreError(
+                    "conflict",
+                    f"Version {version_id} is the current version of its memory; nothing changed. Change or delete the "
+                    "memory first.",
+                ) from None
+
+        return await self.erase(redact)
+
+    async def diff(self, version_id: str, other_id: str | None = None) -> str:
+        """What a version changed, as a unified diff; with two versions, the way from the first to the second.
+        `not_found`, also for a version whose content is redacted. Takes time: call it off the hot path."""
+
+        async def pair(opened: Opened) -> tuple[Version | None, Version]:
+            first = await stored_version(opened, version_id)
+            if other_id is not None:
+                return first, await stored_version(opened, other_id)
+            return await stored_version(opened, first.parent_id) if first.parent_id is not None else None, first
+
+        old, new = await self.read(pair)
+        return unified(old, new)
