@@ -1,0 +1,72 @@
+"""A model for the documents' examples: an OpenAI API on this machine that remembers what it is asked to remember."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "agent"))
+from responses_api import ResponsesApi, function_call, message
+
+SECONDS = 60
+REMEMBER = ("emember", "记住")
+
+
+class ExampleModel(ResponsesApi):
+    """Asked to remember, it creates a file in the first memory that it may write; else it has an answer for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._replies = self  # there is always a next one, made from the question
+
+    def pop(self, _: int) -> None:
+        return None
+
+    def _answer(self, asked: dict[str, Any], _: object) -> bytes:
+        answer: bytes = super()._answer(asked, self._items(asked))
+        return answer
+
+    def _items(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        last = asked["input"][-1]
+        said = json.dumps(last, ensure_ascii=False) if last.get("role") == "user" else ""
+        create = next((tool for tool in asked.get("tools", ()) if tool["name"] == "memory_file_create"), None)
+        if create is not None and any(word in said for word in REMEMBER):
+            memory = create["parameters"]["properties"]["memory"]["enum"][0]
+            path = f"noted-{len(self.requests)}.md"
+            return [
+                function_call("memory_file_create", f"call_{path}", memory=memory, path=path, content="As asked.\n")
+            ]
+        return [message("Noted.")]
+
+
+@contextmanager
+def serving() -> Iterator[tuple[ExampleModel, dict[str, str]]]:
+    """The model, and the environment in which the OpenAI provider finds it."""
+    model, ready, url = ExampleModel(), threading.Event(), list[str]()
+
+    async def serve() -> None:
+        nonlocal loop
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        end.append(done)
+        async with model.serving() as base:
+            url.append(base)
+            ready.set()
+            await done.wait()
+
+    loop: asyncio.AbstractEventLoop | None = None
+    end: list[asyncio.Event] = []
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert ready.wait(SECONDS)
+    try:
+        yield model, {"OPENAI_BASE_URL": url[0], "OPENAI_API_KEY": "sk-on-this-machine"}
+    finally:
+        assert loop is not None
+        loop.call_soon_threadsafe(end[0].set)
+        thread.join(SECONDS)

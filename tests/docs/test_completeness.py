@@ -1,0 +1,184 @@
+"""What a user can name is in the documents, in both languages."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from typing import get_args
+
+import click
+import pytest
+from pages import PAGES, ROOT, page
+
+import memshelf
+import memshelf.testing
+from memshelf import ErrorCode, FileFormat, FileMount, FileStore, limits as memshelf_limits
+from memshelf.cli import program
+from memshelf.files.context.deliver import Outcome
+from memshelf.files.instructions import FILE_PARAMETERS
+from memshelf.files.tools import FILE_TOOLS
+
+LANGUAGES = list(PAGES)
+
+
+def _commands(command: click.Command, path: str = "memshelf") -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            yield from _commands(each, f"{path} {name}")
+
+
+COMMANDS = dict(_commands(program.cli))
+EXIT_CODES = {
+    0,
+    *(
+        value
+        for name in ("REFUSED", "USAGE", "UNAVAILABLE", "INTERRUPTED", "BROKEN_PIPE")
+        if (value := getattr(program, name))
+    ),
+}
+
+
+def _missing(names: object, language: str, *pages: str) -> list[str]:
+    """The names that no page sets as code, as whole words."""
+    chosen = [each for each in PAGES[language] if not pages or each.name in pages]
+    code = "\n".join(each.code for each in chosen)
+    return [name for name in names if not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", code)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_public_name_is_documented(language):
+    assert _missing(set(memshelf.__all__) - {"__version__"}, language) == []
+    assert _missing(memshelf.testing.__all__, language, "docs/stores.md") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_method_of_a_store_is_documented(language):
+    methods = [
+        name
+        for protocol in (FileStore, memshelf.SearchableFileStore, memshelf.HistoryFileStore)
+        for name, _ in inspect.getmembers(protocol, inspect.isfunction)
+        if not name.startswith("_")
+    ]
+    assert _missing(methods, language, "docs/stores.md") == []
+    assert _missing([field.name for field in dataclasses.fields(memshelf.Version)], language, "docs/stores.md") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_command_and_option_is_documented(language):
+    assert len(COMMANDS) > 15
+    assert _missing(COMMANDS, language, "docs/command-line.md") == []
+    options = {
+        max(parameter.opts, key=len)
+        for command in COMMANDS.values()
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.name != "version"
+    }
+    assert {"--json", "--memory", "--thread"} <= options
+    assert _missing(options, language, "docs/command-line.md") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_environment_variable_is_documented(language):
+    variables = {
+        parameter.envvar
+        for command in COMMANDS.values()
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.envvar
+    }
+    assert variables == {"MEMSHELF_MEMORY", "MEMSHELF_MODEL"}
+    assert _missing(variables, language, "docs/command-line.md") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_exit_code_is_documented(language):
+    rows = _rows(page("docs/command-line.md", language).prose)
+    assert {int(row[0]) for row in rows if row[0].isdecimal()} == EXIT_CODES
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_tool_with_its_id_and_parameters_is_documented(language):
+    rows = {row[0]: row for row in _rows(page("docs/file-memory.md", language).prose)}
+    for tool in FILE_TOOLS.values():
+        _, tool_id, parameters, _ = rows[f"`{tool.name}`"]
+        assert tool_id == f"`{tool.id}`"
+        assert [each.partition("=")[0] for each in re.findall(r"`([^`]+)`", parameters)] == list(
+            FILE_PARAMETERS[tool.key]
+        )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_error_code_is_in_the_table_of_failures(language):
+    rows = _rows(page("docs/file-memory.md", language).prose)
+    documented = {code for row in rows for code in re.findall(r"`(\w+)`", row[0])}
+    assert set(get_args(ErrorCode)) - documented == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_limit_is_in_the_table_with_its_default(language):
+    rows = {row[0]: row[1] for row in _rows(page("docs/file-memory.md", language).prose)}
+    limits_ = [getattr(memshelf, name) for name in memshelf_limits.__all__ if name in memshelf.__all__]
+    assert FileFormat in limits_
+    for limits in limits_:
+        for field in dataclasses.fields(limits):
+            default = "`FileFormat()`" if field.name == "format" else f"{field.default:,}"
+            assert rows[f"`{limits.__name__}.{field.name}`"] == default
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_field_of_a_mount_and_every_outcome_is_documented(language):
+    assert _missing([field.name for field in dataclasses.fields(FileMount)], language, "docs/file-memory.md") == []
+    assert _missing(get_args(Outcome), language, "docs/agents.md") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_results_are_shown_as_the_tools_give_them(language):
+    golden = [json.loads(path.read_text().split("\n")[1]) for path in (ROOT / "tests/golden/results").glob("*.json")]
+    shapes = [_shape(each) for each in golden]
+    shown = [json.loads(block.text) for block in page("docs/file-memory.md", language).blocks if block.kind == "json"]
+    assert len(shown) >= 8
+    assert [each for each in shown if _shape(each) not in shapes] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_blocks_are_shown_as_the_context_renders_them(language):
+    from memshelf.files.context.render import block
+
+    shown = [each.text for each in page("docs/file-memory.md", language).blocks if each.kind == "text"]
+    assert {re.search(r'kind="(\w+)"', each)[1] for each in shown} == {"full", "changes"}
+    for each in shown:
+        memory, kind = re.search(r'memory="(\w+)" trust="untrusted" kind="(\w+)"', each).groups()
+        body = json.loads(each.split("\n")[2])
+        lines = body["index" if kind == "full" else "changed"]
+        assert each == block(memory, kind, body["files"], lines, body.get("more")) + "\n"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_the_readme_tells_to_make_is_a_target(language):
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^make (\w+)$", page("README.md", language).code, re.MULTILINE)
+    assert targets == ["demo", "test"]
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+def test_a_name_that_is_missing_is_seen():
+    assert _missing(["FileStore", "memory_file_view", "NoSuchName", "FileStor", "memory_file"], "en") == [
+        "NoSuchName",
+        "FileStor",
+        "memory_file",
+    ]
+
+
+def _rows(prose: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in prose.split("\n") if line.startswith("|")]
+
+
+def _shape(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _shape(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shape(value[0])] if value else []
+    return type(value).__name__

@@ -1,0 +1,133 @@
+"""The Python examples run, in the order of their page, against a model on this machine."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import os
+import re
+import subprocess
+import sys
+
+import example_model
+import pytest
+from pages import ALL, Block, Page, page
+
+SECONDS = 100
+_FOR_FILES = "json_store"  # the example of a store is two files, which have a test of their own
+
+_SETTING = {
+    "docs/agents.md": """
+from memshelf import AgentSpec, FileMemoryCapability, FileMount, HarnessBuilder, InProcessFileStore, ToolPermissions
+
+spec = AgentSpec(model="openai-responses:gpt-5")
+memory = FileMemoryCapability([FileMount("user", InProcessFileStore(), "write")])
+executable = HarnessBuilder().build(spec, capabilities=(memory,))
+""",
+}
+"""What the fragments of a page take as given."""
+
+_PAGES = [each for each in ALL if any(block.kind == "python" for block in each.blocks)]
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MEMSHELF_MODEL", raising=False)
+    with example_model.serving() as (model, environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield model
+
+
+def _examples(of: Page) -> list[Block]:
+    return [each for each in of.blocks if each.kind == "python" and _FOR_FILES not in each.text + _before(of, each)]
+
+
+def _before(of: Page, block: Block) -> str:
+    """The end of the sentence before a block: there a page says what to save it as."""
+    return "\n".join(of.text.split("\n")[max(block.line - 4, 0) : block.line - 1])
+
+
+def _run(examples: list[Block], names: dict[str, object], capsys) -> None:
+    with asyncio.Runner() as runner:
+        for block in examples:
+            if "run_sync(" in block.text:  # it leaves an event loop and its connections to the end of the process
+                subprocess.run([sys.executable, "-c", block.text], check=True, timeout=SECONDS)
+                continue
+            code = compile(block.text, f"<line {block.line}>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            capsys.readouterr()
+            if code.co_flags & inspect.CO_COROUTINE:
+                runner.run(eval(code, names))
+            else:
+                exec(code, names)
+            if promised := re.findall(r"# -> (.+)$", block.text, re.MULTILINE):
+                assert capsys.readouterr().out.splitlines() == promised, f"line {block.line}"
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=str)
+def test_examples_run_and_print_what_they_say(page, model, capsys):
+    examples = _examples(page)
+    assert examples
+    names: dict[str, object] = {"__name__": "example"}
+    exec(_SETTING.get(page.name, ""), names)
+    _run(examples, names, capsys)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_first_agent_stores_a_memory_that_its_next_run_is_shown(model, capsys, language):
+    _run(_examples(page("docs/agents.md", language))[:1], {"__name__": "example"}, capsys)
+    [stored] = [each for each in os.listdir(".memory/user") if each != ".memshelf"]
+    assert stored.startswith("noted-")
+    asked = [str(request["input"]) for request in model.requests]
+    assert len(asked) == 3
+    assert stored not in asked[0]
+    assert 'kind="full"' in asked[0]
+    assert asked[2].count("<memory-context") == 2
+    assert f"{stored}: As asked." in asked[2]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_readme_has_the_first_example_of_the_agents_page(language):
+    in_readme = _examples(page("README.md", language))
+    assert in_readme[0].text == _examples(page("docs/agents.md", language))[0].text
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_example_of_permissions_suspends_and_goes_on(model, capsys, language):
+    names: dict[str, object] = {"__name__": "example"}
+    exec(_SETTING["docs/agents.md"], names)
+    examples = [each for each in _examples(page("docs/agents.md", language)) if "ToolPermissions(" in each.text]
+    _run(examples, names, capsys)
+    assert list(names["answers"].values()) == [True]
+    assert names["result"].status == "completed"
+
+
+def test_the_example_of_a_store_passes_the_contract(tmp_path):
+    for name, text in _files(page("docs/stores.md")).items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "-W", "error"]
+    command += ["-o", "asyncio_default_fixture_loop_scope=function"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-1_000:]
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 70
+
+
+def test_the_example_of_a_store_is_the_same_in_both_languages():
+    assert _files(page("docs/stores.md", "zh")) == _files(page("docs/stores.md"))
+
+
+def _files(of: Page) -> dict[str, str]:
+    """The examples that the page says to save as a file, by its name."""
+    told = {block: re.findall(rf"`(\w*{_FOR_FILES}\.py)`", _before(of, block)) for block in of.blocks}
+    files = {names[-1]: block.text for block, names in told.items() if names and block.kind == "python"}
+    assert files.keys() == {"json_store.py", "test_json_store.py"}
+    return files
+
+
+def test_an_example_that_prints_something_else_is_seen(capsys):
+    with pytest.raises(AssertionError):
+        _run([Block("python", "print(1)  # -> 2\n", 1, "")], {}, capsys)
+    with pytest.raises(NameError):
+        _run([Block("python", "await nothing\n", 1, "")], {}, capsys)
