@@ -50,9 +50,14 @@ class Database:
             self._users.discard(user)
             if self._users:
                 return
-            ended = self._reader.stop(), self._writer.stop()
-        for wait in ended:
-            await asyncio.to_thread(wait)
+            reader_ended = self._reader.stop()
+        # One after the other: of two connections that close at the same moment, neither may see that it is the last,
+        # and what was written would stay in the write-ahead log.
+        try:
+            await asyncio.to_thread(reader_ended)
+        finally:
+            writer_ended = self._writer.stop()
+        await asyncio.to_thread(writer_ended)
 
     def generation(self) -> int:
         """Grows when the file at the path turns out to be another one than was opened, which is then opened instead.
