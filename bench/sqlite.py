@@ -25,7 +25,7 @@ async def run(place: Path) -> None:
         together = await _throughput(store, WRITERS, 100)
     raw = _raw(place / "raw.db")
     peer = peers.ask("pydantic-ai-harness==0.62.0", "3.11", peers.HARNESS_WRITES, str(place / "peer.db"))
-    ratios = [Ratio("durable write", ours, raw, "one raw durable commit of the same row", "at most 1.5x")]
+    ratios = [Ratio("durable write", ours, raw, "one raw durable commit of a version's row", "at most 1.5x")]
     if peer is not None:
         ratios.append(Ratio("durable write", ours, peer, "pydantic-ai-harness 0.62 SqliteMemoryStore", "at most 0.33x"))
     ratios.append(
@@ -70,14 +70,20 @@ async def _throughput(store: SqliteFileStore, writers: int, rounds: int) -> floa
 
 
 def _raw(database: Path) -> float:
+    """A bare commit of what a version's row holds, with no index but its key."""
     connection = sqlite3.connect(database, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("CREATE TABLE files (path TEXT PRIMARY KEY, text BLOB)")
+    columns = "memory, seq, id, file, parent, operation, path, sha256, size, salt, commitment, link, created, content"
+    connection.execute(f"CREATE TABLE versions ({columns}, PRIMARY KEY (memory, seq))")
+    insert = f"INSERT INTO versions VALUES ({', '.join('?' * 14)})"
+    id, blob = "memver_" + "0" * 32, bytes(32)
 
     def write(each: int) -> None:
+        content = (f"{each} " * 200).encode()
+        row = (1, each, id, id, id, "modified", "a.md", "0" * 64, len(content), blob, blob, blob, each, content)
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?)", ("a.md", (f"{each} " * 200).encode()))
+        connection.execute(insert, row)
         connection.execute("COMMIT")
 
     median = median_sync(write, 200)

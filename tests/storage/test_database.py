@@ -68,15 +68,16 @@ class Gate:
 
 
 async def together(database, *works):
-    """What becomes of works that wait for the writer at the same time, and the statements that ran."""
+    """What becomes of works that wait while the writer runs another, whose commit they share, and the statements."""
     gate = Gate()
     first = asyncio.ensure_future(database.write(gate))
     await gate.reached.wait()
     rest = [asyncio.ensure_future(database.write(work)) for work in works]
     await asyncio.sleep(0)  # they are in the queue now
     gate.opened.set()
-    await first
-    return await asyncio.gather(*rest, return_exceptions=True), gate.statements
+    results = await asyncio.gather(*rest, return_exceptions=True)
+    await asyncio.gather(first, return_exceptions=True)
+    return results, gate.statements
 
 
 # Group commit
@@ -85,15 +86,42 @@ async def together(database, *works):
 async def test_writers_that_wait_together_share_one_commit(database):
     results, statements = await together(database, *(insert(f"word {each}") for each in range(40)))
     assert results == [1] * 40
-    assert statements.count("COMMIT") == 2  # the gate's own, and one for all that waited behind it
+    assert statements.count("COMMIT") == 1
     assert len(await words(database)) == 40
 
 
 async def test_a_refusal_undoes_only_its_own_work(database):
     results, statements = await together(database, insert("a"), insert_and_refuse("b"), insert("c"))
     assert [getattr(result, "code", result) for result in results] == [1, "forbidden", 1]
-    assert statements.count("COMMIT") == 2
+    assert statements.count("COMMIT") == 1
     assert await words(database) == ["a", "c"]
+
+
+async def test_refusals_after_changes_undo_only_their_own_work_though_all_is_done_again(database):
+    runs = []
+
+    def counted(work, word):
+        def run(connection):
+            runs.append(word)
+            return work(word)(connection)
+
+        return run
+
+    works = [counted(insert_and_refuse if word in "bd" else insert, word) for word in "abcde"]
+    results, statements = await together(database, *works)
+    assert [getattr(result, "code", result) for result in results] == [1, "forbidden", 1, "forbidden", 1]
+    assert await words(database) == ["a", "c", "e"]
+    assert "".join(runs) == "ab" + "abcde"
+    assert statements.count("COMMIT") == 1
+
+
+async def test_a_refusal_that_changed_nothing_costs_the_others_nothing(database):
+    def refuse(_):
+        raise MemoryStoreError("forbidden", "not this one")
+
+    results, statements = await together(database, insert("a"), refuse, insert("c"))
+    assert [getattr(result, "code", result) for result in results] == [1, "forbidden", 1]
+    assert not any("ROLLBACK" in statement for statement in statements)
 
 
 async def test_a_mistake_in_one_work_is_its_callers_alone(database):
@@ -131,6 +159,33 @@ async def test_a_full_disk_is_unavailable_and_changes_nothing(database):
     await database.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
     await database.write(insert("later"))
     assert await words(database) == [*stored, "later"]
+
+
+async def test_a_commit_that_the_disk_does_not_confirm_is_an_unknown_outcome(tmp_path):
+    # A limit on the size of files makes the system refuse to write the log, which SQLite finds out as it commits.
+    script = f"""
+        import asyncio, os, resource
+        from memshelf import MemoryStoreError, Origin, SqliteFileStore
+
+        async def main():
+            async with SqliteFileStore({str(tmp_path / "some.db")!r}) as store:
+                await store.write("a", "tea", expected=None, origin=Origin())
+                size = os.stat({str(tmp_path / "some.db-wal")!r}).st_size
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+                writes = (store.write(name, "tea" * 20_000, expected=None, origin=Origin()) for name in "bcd")
+                for error in await asyncio.gather(*writes, return_exceptions=True):
+                    print(error.code)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                await store.write("later", "tea", expected=None, origin=Origin())
+                print(*[entry.path for entry in await store.list()], (await store.verify()).intact)
+
+        asyncio.run(main())
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["write_unconfirmed"] * 3 + ["a", "later", "True"]
 
 
 async def test_a_read_never_waits_for_a_writer(database):

@@ -13,7 +13,6 @@ and compare.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -72,41 +71,38 @@ class ChainReport:
 
 def genesis(epoch: str) -> bytes:
     """The link before the first version of an epoch."""
-    return _digest("genesis", epoch)
+    return _digest(f"genesis {epoch}")
+
+
+# No two lists of facts have the same text: what may hold a space stands at the end, or behind its length.
 
 
 def commitment(salt: bytes, path: str, sha256: str | None, size: int | None) -> bytes:
-    return _digest("commitment", salt.hex(), path, sha256, size)
+    return _digest(f"commitment {salt.hex()} {sha256} {size} {path}")
 
 
 def link(previous: bytes, facts: Facts) -> bytes:
-    origin = facts.origin
+    id, file_id, parent_id = facts.id, facts.file_id, facts.parent_id or ""
     return _digest(
-        "link",
-        previous.hex(),
-        facts.id,
-        facts.seq,
-        facts.file_id,
-        facts.parent_id,
-        facts.operation,
-        facts.moved,
-        # By name, and only what is set: a field that an origin gains later leaves older links as they are.
-        {
-            name: value
-            for name in ("api_key_id", "principal_id", "run_id", "session_id", "tool_call_id")
-            if (value := getattr(origin, name)) is not None
-        },
-        facts.created_at,
-        facts.commitment.hex(),
+        f"link {previous.hex()} {facts.seq} {facts.operation} {facts.moved:d} {facts.created_at} "
+        f"{facts.commitment.hex()} {len(id)}:{id}{len(file_id)}:{file_id}{len(parent_id)}:{parent_id}"
+        f"{_named(facts.origin)}"
     )
 
 
-# JSON keeps the fields apart: no two lists of fields have the same text.
-_as_text = json.JSONEncoder(separators=(",", ":")).encode
+def _named(origin: Origin) -> str:
+    # By name, and only what is set: a field that an origin gains later leaves older links as they are.
+    return "".join(
+        [
+            f" {name}={len(value)}:{value}"
+            for name in ("api_key_id", "principal_id", "run_id", "session_id", "tool_call_id")
+            if (value := getattr(origin, name)) is not None
+        ]
+    )
 
 
-def _digest(kind: str, *fields: object) -> bytes:
-    return hashlib.sha256(_as_text(["memshelf", kind, *fields]).encode()).digest()
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(f"memshelf {text}".encode()).digest()
 
 
 class ChainCheck:

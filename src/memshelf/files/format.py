@@ -47,7 +47,7 @@ def _check_segments(path: str, format: FileFormat) -> None:
         raise MemoryStoreError("invalid_path", "A path is valid Unicode, without lone surrogates.") from None
     if size > format.path_bytes:
         raise MemoryStoreError("invalid_path", f"A path has at most {format.path_bytes} bytes; this one has {size}.")
-    if any(char == "\\" or unicodedata.category(char) == "Cc" for char in path):
+    if "\\" in path or not (path.isprintable() or all(unicodedata.category(char) != "Cc" for char in path)):
         raise MemoryStoreError("invalid_path", "A path has no control characters and no backslashes.")
     if any(segment in ("", ".", "..") for segment in path.split("/")):
         raise MemoryStoreError("invalid_path", 'A path has no empty, "." or ".." segments.')

@@ -18,7 +18,8 @@ def utc_now() -> datetime:
 
 def micros(moment: datetime) -> int:
     """Whole microseconds since 1970, exactly. The moment is aware."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def from_micros(value: int) -> datetime:

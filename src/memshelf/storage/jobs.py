@@ -12,7 +12,11 @@ from typing import Any, TypeAlias
 __all__ = ["Job", "Work", "settle"]
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]  # each job has its own result type
-"""Runs inside a transaction that others share: it neither begins nor commits, and raises to undo what it did."""
+"""Runs inside a transaction that others share: it neither begins nor commits, and raises to undo what it did.
+
+It may be run again from its beginning when an attempt at it was undone. What it changes is rows: a change of the
+schema would not be undone.
+"""
 
 
 class Job:

@@ -64,8 +64,8 @@ class Database:
 
         What was learned from the database in an earlier generation does not hold any more.
         """
-        current = identify(self.path)
-        if all(thread.identity in (None, current) for thread in (self._reader, self._writer)):
+        current, reader, writer = identify(self.path), self._reader.identity, self._writer.identity
+        if (reader is None or reader == current) and (writer is None or writer == current):
             return self._generation
         with _registry_lock:
             if any(thread.identity not in (None, current) for thread in (self._reader, self._writer)):
@@ -85,7 +85,8 @@ class Database:
         return job.future
 
     async def write(self, work: Work) -> Any:
-        """Run work in a transaction; when this returns, what it did is committed."""
+        """Run work in a transaction; when this returns, what it did is committed. `write_unconfirmed` when the disk
+        does not confirm the commit, so that what was done may or may not be found later."""
         return await self._run(self._writer, work)
 
     async def erase(self, work: Work) -> Any:
@@ -96,11 +97,11 @@ class Database:
         """
         return await self._run(self._writer, work, erases=True)
 
-    async def _run(self, thread: DatabaseThread, work: Work, *, erases: bool = False) -> Any:
+    def _run(self, thread: DatabaseThread, work: Work, *, erases: bool = False) -> asyncio.Future[Any]:
         job = Job(work, asyncio.get_running_loop(), erases=erases)
         thread.submit(job)
         assert isinstance(job.future, asyncio.Future)  # noqa: S101  # as there is a loop
-        return await job.future
+        return job.future
 
 
 _registry_lock = threading.Lock()

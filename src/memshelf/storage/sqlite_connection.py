@@ -10,12 +10,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.migrations import migrate
 
-__all__ = ["PATIENCE", "begin", "connect", "identify", "is_busy", "refusal", "unavailable"]
+__all__ = ["PATIENCE", "begin", "connect", "error_kind", "identify", "is_busy", "refusal", "unavailable"]
 
 PATIENCE = 30.0
 """How many seconds to wait for other processes before the database is `unavailable`."""
@@ -100,16 +101,19 @@ def begin(connection: sqlite3.Connection) -> None:
     SQLite's own wait sleeps up to 100 ms between two attempts, so a process that writes without a break keeps others
     waiting for hundreds of milliseconds; a millisecond of sleep gives every process its turn.
     """
-    _patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
+    _patiently(partial(connection.execute, "BEGIN IMMEDIATE"))
 
 
 def _patiently(attempt: Callable[[], _T]) -> _T:
-    deadline = time.monotonic() + PATIENCE
+    deadline: float | None = None
     while True:
         try:
             return attempt()
         except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > deadline:
+            if not is_busy(error):
+                raise
+            deadline = deadline or time.monotonic() + PATIENCE
+            if time.monotonic() > deadline:
                 raise
         time.sleep(random.uniform(0.0005, 0.0015))  # noqa: S311  # so that two waiting processes do not keep step
 
@@ -125,7 +129,12 @@ def identify(path: str) -> tuple[int, int] | None:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another connection is in the way, and the same may succeed later."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return error_kind(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def error_kind(error: sqlite3.Error) -> int:
+    """SQLite's primary error code, 0 for an error that is not SQLite's own."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def unavailable(error: Exception) -> MemoryStoreError:

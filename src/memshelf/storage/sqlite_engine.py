@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Coroutine
-from functools import cache
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from functools import cache, partial
+from typing import TypeVar
 
-from memshelf.storage.jobs import Work
 from memshelf.storage.sqlite import Database
 from memshelf.storage.transaction import Row, Script
 
@@ -36,17 +35,14 @@ class SqliteEngine:
             self._database = Database.shared(self._path, self, durable=self._durable)
         return self._database
 
-    async def read(self, script: Script[T]) -> T:
-        result: T = await self.database.read(_work(script))
-        return result
+    def read(self, script: Script[T]) -> Awaitable[T]:
+        return self.database.read(partial(_run, script))
 
-    async def write(self, script: Script[T], *, key: int | None = None) -> T:  # noqa: ARG002  # there is one writer
-        result: T = await self.database.write(_work(script))
-        return result
+    def write(self, script: Script[T], *, key: int | None = None) -> Awaitable[T]:  # noqa: ARG002  # there is one writer
+        return self.database.write(partial(_run, script))
 
-    async def erase(self, script: Script[T]) -> T:
-        result: T = await self.database.erase(_work(script))
-        return result
+    def erase(self, script: Script[T]) -> Awaitable[T]:
+        return self.database.erase(partial(_run, script))
 
     def generation(self) -> int:
         return self.database.generation()
@@ -57,45 +53,40 @@ class SqliteEngine:
             await database.release(self)
 
 
-def _work(script: Script[T]) -> Work:
-    def work(connection: sqlite3.Connection) -> T:
-        running = script(_Transaction(connection))
-        assert isinstance(running, Coroutine)  # noqa: S101  # a script is an `async def` function
-        try:
-            running.send(None)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        running.close()
-        raise RuntimeError("A script awaits nothing but its transaction.")
-
-    return work
+def _run(script: Script[T], connection: sqlite3.Connection) -> T:
+    running = script(_Transaction(connection))
+    try:
+        running.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    running.close()
+    raise RuntimeError("A script awaits nothing but its transaction.")
 
 
 class _Transaction:
     """Its calls never suspend, so that a script runs to its end on the database's thread."""
 
-    __slots__ = ("_execute",)
+    __slots__ = ("_cursor",)
 
     for_update = ""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._execute = connection.execute
+        self._cursor = connection.cursor()
 
     async def fetch(self, sql: str, *values: object) -> list[Row]:
-        return self._execute(*_translated(sql, values)).fetchall()
+        text, order = _with_question_marks(sql)
+        return self._cursor.execute(text, values if order is None else [values[at] for at in order]).fetchall()
 
     async def fetch_one(self, sql: str, *values: object) -> Row | None:
-        row: Row | None = self._execute(*_translated(sql, values)).fetchone()
+        text, order = _with_question_marks(sql)
+        row: Row | None
+        row = self._cursor.execute(text, values if order is None else [values[at] for at in order]).fetchone()
         return row
 
     async def execute(self, sql: str, *values: object) -> int:
-        return self._execute(*_translated(sql, values)).rowcount
-
-
-def _translated(sql: str, values: tuple[object, ...]) -> tuple[str, tuple[Any, ...]]:
-    text, order = _with_question_marks(sql)
-    return text, values if order is None else tuple([values[at] for at in order])
+        text, order = _with_question_marks(sql)
+        return self._cursor.execute(text, values if order is None else [values[at] for at in order]).rowcount
 
 
 # Plain question marks, since some releases of Python take `?1` for a name and warn.

@@ -72,10 +72,10 @@ class Session:
 
     def next(self, timeout: float | None) -> Job | None:
         """The next job; `None` when there is none in time, or when `control` comes first."""
-        if self.control is not None:
+        if self.control is not None or (timeout == 0 and self.queue.empty()):
             return None
         try:
-            item = self.queue.get_nowait() if timeout == 0 else self.queue.get(timeout=timeout)
+            item = self.queue.get(timeout=timeout)
         except Empty:
             return None
         if isinstance(item, Job):

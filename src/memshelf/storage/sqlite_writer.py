@@ -8,17 +8,24 @@ import time
 from memshelf.errors import MemoryStoreError
 from memshelf.storage import sqlite_connection
 from memshelf.storage.jobs import Job, settle
-from memshelf.storage.sqlite_connection import begin, is_busy, refusal, unavailable
+from memshelf.storage.sqlite_connection import begin, error_kind, is_busy, refusal, unavailable
 from memshelf.storage.sqlite_threads import Session, Stop
 
 __all__ = ["Writer"]
 
 _MOST_PER_COMMIT = 256
 _SWEEP_EVERY = 0.002
+_NOTHING_WRITTEN = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CONSTRAINT,
+)
 
 
 class Writer(Session):
-    """Runs the jobs that wait together in one transaction, each in a savepoint, and commits them at once.
+    """Runs the jobs that wait together in one transaction, and commits them at once.
 
     Nobody is answered before the commit: neither with a success, nor with a refusal that may rest on what an earlier
     job did.
@@ -32,22 +39,56 @@ class Writer(Session):
         self._rewritten = 0
 
     def serve(self, job: Job) -> None:
-        jobs, failure = [job], None
-        try:
-            begin(self.open())
-        except Exception as error:  # noqa: BLE001  # whatever it is, the callers must hear of it
-            failure = unavailable(error)
-        # Whoever came while this transaction waited for its turn shares it, or its failure.
-        while len(jobs) < _MOST_PER_COMMIT and (another := self.next(0)) is not None:
-            jobs.append(another)
-        if failure is None:
-            failure = _commit(self.open(), jobs)
+        jobs = [job]
+        failure = self._commit(jobs)
         if failure is not None:
+            # Whoever came while this transaction waited for its turn shares its failure.
+            self._join(jobs)
             for each in jobs:
                 each.error = MemoryStoreError(failure.code, failure.message)
-        deadline = time.monotonic() + sqlite_connection.PATIENCE
-        self._erasing += ((each, deadline) for each in jobs if each.erases and each.error is None)
-        settle(each for each in jobs if not each.erases or each.error is not None)
+        erasing = [each for each in jobs if each.erases and each.error is None]
+        if erasing:
+            deadline = time.monotonic() + sqlite_connection.PATIENCE
+            self._erasing += ((each, deadline) for each in erasing)
+            jobs = [each for each in jobs if each not in erasing]
+        settle(jobs)
+
+    def _join(self, jobs: list[Job]) -> bool:
+        """Add the jobs that wait, as many as may share a commit; whether there were any."""
+        before = len(jobs)
+        while len(jobs) < _MOST_PER_COMMIT and (another := self.next(0)) is not None:
+            jobs.append(another)
+        return len(jobs) > before
+
+    def _commit(self, jobs: list[Job]) -> MemoryStoreError | None:
+        """Run and commit the jobs, and those that come meanwhile, or change nothing and say why."""
+        try:
+            connection = self.open()
+            begin(connection)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the callers must hear of it
+            return unavailable(error)
+        try:
+            done, apart = 0, False
+            while done < len(jobs) or self._join(jobs):
+                if apart:
+                    _attempt_apart(connection, jobs[done])
+                elif not _attempt(connection, jobs[done]):
+                    # Savepoints cost every job something, and few jobs fail after they have changed something: only
+                    # then is all undone, and done again with savepoints.
+                    connection.execute("ROLLBACK")
+                    begin(connection)
+                    done, apart = 0, True
+                    continue
+                done += 1
+        except sqlite3.Error as error:
+            _roll_back(connection)
+            return unavailable(error)
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            _roll_back(connection)
+            return unavailable(error) if error_kind(error) in _NOTHING_WRITTEN else _unconfirmed(error)
+        return None
 
     def longest_wait(self) -> float | None:
         return _SWEEP_EVERY if self._erasing else None
@@ -96,30 +137,43 @@ class Writer(Session):
         return True
 
 
-def _commit(connection: sqlite3.Connection, jobs: list[Job]) -> MemoryStoreError | None:
-    """Run and commit the jobs, or change nothing and say why."""
-    try:
-        for job in jobs:
-            if not job.future.cancelled():
-                _attempt(connection, job)
-        connection.execute("COMMIT")
-    except sqlite3.Error as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        return unavailable(error)
-    return None
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
-def _attempt(connection: sqlite3.Connection, job: Job) -> None:
-    connection.execute("SAVEPOINT job")
+def _attempt(connection: sqlite3.Connection, job: Job) -> bool:
+    """Run a job; `False` when it failed and left changes behind."""
+    if job.future.cancelled():
+        return True
+    changes = connection.total_changes
     try:
         job.result = job.work(connection)
     except Exception as error:  # every failure belongs to its caller, and the other jobs go on
         if isinstance(error, sqlite3.Error) and not connection.in_transaction:
             raise  # no space or an I/O error: SQLite has rolled the whole transaction back
-        connection.execute("ROLLBACK TO job")
         job.error = refusal(error)
+        return connection.total_changes == changes
+    return True
+
+
+def _attempt_apart(connection: sqlite3.Connection, job: Job) -> None:
+    """Run a job so that it leaves nothing behind when it fails."""
+    job.error = None
+    connection.execute("SAVEPOINT job")
+    if not _attempt(connection, job):
+        connection.execute("ROLLBACK TO job")
     connection.execute("RELEASE job")
+
+
+def _unconfirmed(error: sqlite3.Error) -> MemoryStoreError:
+    # What was written may all be on the disk although it could not be synced: then whoever next recovers the database
+    # finds it committed.
+    return MemoryStoreError(
+        "write_unconfirmed",
+        f"The database could not confirm the write ({error}): it may or may not have happened. Read before you write "
+        "again.",
+    )
 
 
 def _unfinished(reason: str) -> MemoryStoreError:

@@ -7,7 +7,7 @@ again from its beginning when an attempt at it came to nothing, so what it does 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 __all__ = ["Engine", "Row", "Script", "Transaction"]
@@ -39,17 +39,17 @@ class Transaction(Protocol):
         ...
 
 
-Script: TypeAlias = Callable[[Transaction], Awaitable[T]]
+Script: TypeAlias = Callable[[Transaction], Coroutine[Any, Any, T]]  # as every `async def` function
 
 
 class Engine(Protocol):
     """A database. Each call raises what its script raises, and `unavailable` when the database could not do it."""
 
-    async def read(self, script: Script[T]) -> T:
+    def read(self, script: Script[T]) -> Awaitable[T]:
         """Run a script on a snapshot of the database, which it cannot change."""
         ...
 
-    async def write(self, script: Script[T], *, key: int | None = None) -> T:
+    def write(self, script: Script[T], *, key: int | None = None) -> Awaitable[T]:
         """Run a script; when this returns, what it did is committed. Many may share one commit.
 
         `write_unconfirmed` when the commit's outcome is not known.
@@ -60,7 +60,7 @@ class Engine(Protocol):
         """
         ...
 
-    async def erase(self, script: Script[T]) -> T:
+    def erase(self, script: Script[T]) -> Awaitable[T]:
         """`write` for a script that deletes what must leave no trace, and counts itself in `erasures`.
 
         When this returns, the database has been rewritten without it, as far as the engine can tell. If others keep

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
@@ -160,29 +160,34 @@ class SqlFileStore:
     async def _apply(self, request: Request, origin: Origin) -> str:
         return await self._write(lambda memory: changes.apply(memory, request, origin, self._mint))
 
-    async def _read(self, query: Callable[[Memory], Awaitable[_T]]) -> _T:
-        memory_id = await self._open()
+    async def _read(self, query: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
+        memory_id = self._known() or await self._open()
         return await self._engine.read(lambda transaction: query(Memory(transaction, memory_id)))
 
-    async def _write(self, change: Callable[[Memory], Awaitable[_T]]) -> _T:
-        memory_id = await self._open()
+    async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
+        memory_id = self._known() or await self._open()
         return await self._engine.write(lambda transaction: change(Memory(transaction, memory_id)), key=memory_id)
 
-    async def _erase(self, change: Callable[[Memory], Awaitable[_T]]) -> _T:
-        memory_id = await self._open()
+    async def _erase(self, change: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
+        memory_id = self._known() or await self._open()
         return await self._engine.erase(lambda transaction: change(Memory(transaction, memory_id)))
 
+    def _known(self) -> int | None:
+        """The id that this store's memory has in the database as it is now, if it was asked for before."""
+        opened = self._opened
+        return opened[1] if opened is not None and opened[0] == self._engine.generation() else None
+
     async def _open(self) -> int:
-        """The id that this store's memory has in the database as it is now."""
+        if (known := self._known()) is not None:
+            return known
         generation = self._engine.generation()
-        if self._opened is None or self._opened[0] != generation:
-            memory_id = await self._engine.read(lambda transaction: find_memory(transaction, self._name))
-            if memory_id is None:
-                memory_id = await self._engine.write(
-                    lambda transaction: changes.create_memory(transaction, self._name, self._mint)
-                )
-            self._opened = generation, memory_id
-        return self._opened[1]
+        memory_id = await self._engine.read(lambda transaction: find_memory(transaction, self._name))
+        if memory_id is None:
+            memory_id = await self._engine.write(
+                lambda transaction: changes.create_memory(transaction, self._name, self._mint)
+            )
+        self._opened = generation, memory_id
+        return memory_id
 
     def _texts(self, directory: str, loop: asyncio.AbstractEventLoop) -> Iterator[FileText]:
         """For another thread than the loop's: the files below a directory, a few megabytes at a time."""
