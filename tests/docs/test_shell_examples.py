@@ -40,7 +40,7 @@ class Shell:
     def quietly(self, command: str) -> None:
         """Run a command whose output the document does not show."""
         done = subprocess.run(
-            ["bash", "-c", self._translated(command)],
+            ["bash", "-o", "pipefail", "-c", self._translated(command)],
             input=b"What do you know about me?\n",
             capture_output=True,
             cwd=self._folder,
