@@ -18,6 +18,7 @@ from memshelf.cli.chat import chat
 from memshelf.cli.completion import COMPLETION_VARIABLE, PROGRAM, completion
 from memshelf.cli.demo import demo
 from memshelf.cli.files import files
+from memshelf.cli.serve import keys, serve, verify
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.tools import Json, failure
 from memshelf.limits import FileFormat
@@ -62,6 +63,9 @@ def cli() -> None:
 cli.add_command(files)
 cli.add_command(chat)
 cli.add_command(demo)
+cli.add_command(serve)
+cli.add_command(keys)
+cli.add_command(verify)
 cli.add_command(completion)
 
 

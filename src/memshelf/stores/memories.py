@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.decide import Delete, Write
@@ -17,7 +17,7 @@ from memshelf.stores.model import Memory, Page, Prefix
 from memshelf.stores.rules import checked_content, checked_path, checked_prefix, wire_path
 from memshelf.stores.shelf import Opened, StoreAccess, no_such_memory
 
-__all__ = ["Memories"]
+__all__ = ["Memories", "memories_at"]
 
 _BATCH = 200
 
@@ -156,14 +156,25 @@ async def _walk(opened: Opened, directory: str, depth: int, start: str, most: in
             return items
 
 
-async def _with_content(opened: Opened, items: list[Memory | Prefix]) -> list[Memory | Prefix]:
+async def memories_at(opened: Opened, version_ids: Sequence[str]) -> dict[str, Memory]:
+    """The memories that stand at these versions now, by version, with content."""
+    if not version_ids:
+        return {}
+    marks = ", ".join(f"${number}" for number in range(2, len(version_ids) + 2))
+    rows = await opened.memory.all(
+        f"SELECT {_FIELDS}, v.content FROM file_versions v "  # noqa: S608  # marks
+        f"JOIN files f ON f.memory_id = v.memory_id AND f.file_id = v.file_id AND f.version_id = v.id "
+        f"WHERE v.memory_id = $1 AND v.id IN ({marks})",
+        *version_ids,
+    )
+    found = [_memory(opened.store_id, row) for row in rows]
+    return {memory.version_id: memory for memory in found}
+
+
+async def _with_content(opened: Opened, items: Sequence[Memory | Prefix]) -> list[Memory | Prefix]:
     ids = [item.version_id for item in items if isinstance(item, Memory)]
-    if not ids:
-        return items
-    marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
-    rows = await opened.transaction.fetch(f"SELECT id, content FROM file_versions WHERE id IN ({marks})", *ids)  # noqa: S608  # marks
-    contents = {id: content.decode() for id, content in rows}
-    return [replace(item, content=contents[item.version_id]) if isinstance(item, Memory) else item for item in items]
+    full = await memories_at(opened, ids)
+    return [full[item.version_id] if isinstance(item, Memory) else item for item in items]
 
 
 def _memory(store_id: str, row: Row) -> Memory:

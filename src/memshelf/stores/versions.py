@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql import changes
 from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, askable, version_of
-from memshelf.files.diff import unified
 from memshelf.files.model import Operation, Version
 from memshelf.storage.ids import micros
 from memshelf.stores.catalogue import Period
@@ -105,15 +104,15 @@ class Versions(StoreAccess):
 
         return await self.erase(redact)
 
-    async def diff(self, version_id: str, other_id: str | None = None) -> str:
-        """What a version changed, as a unified diff; with two versions, the way from the first to the second.
-        `not_found`, also for a version whose content is redacted. Takes time: call it off the hot path."""
+    async def pair(self, version_id: str, other_id: str | None = None) -> tuple[Version | None, Version]:
+        """Two versions to compare: the one before a version, `None` if it is the first, and itself; or with another
+        one, these two. `not_found`."""
 
         async def pair(opened: Opened) -> tuple[Version | None, Version]:
             first = await stored_version(opened, version_id)
             if other_id is not None:
                 return first, await stored_version(opened, other_id)
-            return await stored_version(opened, first.parent_id) if first.parent_id is not None else None, first
+            parent = first.parent_id
+            return await stored_version(opened, parent) if parent is not None else None, first
 
-        old, new = await self.read(pair)
-        return unified(old, new)
+        return await self.read(pair)

@@ -13,8 +13,9 @@ from typing import Any, Self, TypeVar
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
 from memshelf.files.backends.sql import changes
-from memshelf.files.backends.sql.memory import Head, Memory, find_memory
-from memshelf.files.chain import ChainCheck, ChainReport, Stored
+from memshelf.files.backends.sql.memory import Memory, find_memory
+from memshelf.files.backends.sql.verify import verify
+from memshelf.files.chain import ChainReport
 from memshelf.files.decide import Delete, Move, Request, Write
 from memshelf.files.format import FileFormat, validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
@@ -27,7 +28,6 @@ __all__ = ["SqlFileStore"]
 _T = TypeVar("_T")
 
 _SEARCH_BYTES = 4_194_304
-_CHECK_VERSIONS = 500
 
 
 class SqlFileStore:
@@ -142,20 +142,7 @@ class SqlFileStore:
     async def verify(self) -> ChainReport:
         """Check the whole history: every version follows from the one before it and holds what was written, none is
         missing, and the live files are what the history says. Others may go on writing meanwhile."""
-        head = await self._read(Memory.head)
-        check = ChainCheck(head.epoch)
-        seq = 0
-        while True:
-            current, stored = await self._read(partial(_history, after=seq))
-            if current.epoch != head.epoch:  # purged meanwhile: there is another history to check
-                return await self.verify()
-            stored = [version for version in stored if version.facts.seq <= head.seq]
-            if not stored:
-                break
-            await asyncio.to_thread(_add_all, check, stored)
-            seq = stored[-1].facts.seq
-        strays = await self._read(Memory.strays)
-        return check.report(head.seq, head.link, strays)
+        return await verify(self._read)
 
     async def _apply(self, request: Request, origin: Origin) -> str:
         return await self._write(lambda memory: changes.apply(memory, request, origin, self._mint))
@@ -199,12 +186,3 @@ class SqlFileStore:
                 return
             yield from page
             after = page[-1].path
-
-
-async def _history(memory: Memory, after: int) -> tuple[Head, list[Stored]]:
-    return await memory.head(), await memory.stored(after, _CHECK_VERSIONS)
-
-
-def _add_all(check: ChainCheck, stored: list[Stored]) -> None:
-    for version in stored:
-        check.add(version)

@@ -1,0 +1,302 @@
+"""`memshelf serve`, `keys` and `verify`: the HTTP API, who may use it, and whether the history that it keeps holds."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from memshelf.cli import render
+from memshelf.cli.command import Unavailable, asynchronous, disk_paths, json_option
+from memshelf.cli.memory import disk_path
+from memshelf.errors import MemoryStoreError
+from memshelf.limits import StoreLimits
+from memshelf.service.data import engine_for, has_data
+from memshelf.storage.transaction import Engine
+from memshelf.stores.shelf import Shelf
+from memshelf.stores.verification import every_store, verified
+
+if TYPE_CHECKING:
+    from memshelf.service.config import Rate
+
+__all__ = ["keys", "serve", "verify"]
+
+_WORKSPACE = "default"
+
+data_option = click.option(
+    "--data",
+    metavar="DIR",
+    envvar="MEMSHELF_DATA",
+    show_envvar=True,
+    shell_complete=disk_paths,
+    help="The directory that holds the service's SQLite database.",
+)
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    envvar="MEMSHELF_DATABASE",
+    show_envvar=True,
+    help="A PostgreSQL database to use instead, such as postgresql://user@host/name.",
+)
+
+
+class _RateType(click.ParamType["Rate"]):
+    """`10` a second, or `10/20`: with a burst of 20."""
+
+    name = "rate"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Rate:
+        from memshelf.service.config import Rate
+
+        per_second, _, burst = value.partition("/")
+        try:
+            return Rate(float(per_second), int(burst) if burst else max(1, round(float(per_second))))
+        except ValueError:
+            self.fail(
+                f"{value!r} is no rate; give 10 for 10 a second, or 10/20 for that with a burst of 20.", param, ctx
+            )
+
+
+@click.command()
+@data_option
+@database_option
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8080,
+    show_default=True,
+    help="0 takes any free one, and says which.",
+)
+@click.option("--strict-headers", is_flag=True, help="Demand the protocol headers that the platforms demand.")
+@click.option(
+    "--memories",
+    type=click.IntRange(1),
+    default=StoreLimits().memories,
+    show_default=True,
+    metavar="N",
+    help="How many memories a store may hold.",
+)
+@click.option("--read-rate", type=_RateType(), metavar="N[/BURST]", help="So many reads a second for each key.")
+@click.option("--write-rate", type=_RateType(), metavar="N[/BURST]", help="So many writes a second for each key.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="What goes to standard error, as one JSON object a line; never paths or contents.",
+)
+def serve(
+    data: str | None,
+    database: str | None,
+    host: str,
+    port: int,
+    *,
+    strict_headers: bool,
+    memories: int,
+    read_rate: Rate | None,
+    write_rate: Rate | None,
+    log_level: str,
+) -> None:
+    """Serve the HTTP API of memory stores.
+
+    With a new data directory or database, it makes a workspace and a first key, and prints the key once. Several
+    processes may serve one directory or one database. SIGINT and SIGTERM let it finish what it has begun.
+
+    \b
+    Examples:
+      memshelf serve --data ./data
+      memshelf serve --data ./data --port 0 --log-level warning
+      memshelf serve --database postgresql://memshelf@localhost/memshelf --host 0.0.0.0
+    """
+    _require_service()
+    from memshelf.service import logs, server
+    from memshelf.service.config import ServiceConfig
+
+    config = ServiceConfig(
+        limits=StoreLimits(memories=memories), strict_headers=strict_headers, reads=read_rate, writes=write_rate
+    )
+    secret = asyncio.run(_first_key(data, database))
+    logs.configure(log_level)
+    listener = server.bound(host, port)
+    address = f"[{host}]" if ":" in host else host
+    url = f"http://{address}:{listener.getsockname()[1]}"
+
+    def started() -> None:
+        render.line(f"memshelf serves {url}")
+        if secret is not None:
+            render.line(f"A first API key, for the workspace {_WORKSPACE}; it is shown only now:")
+            render.line(f"  {secret}")
+            render.line("Try it:")
+            render.line(f"  curl {url}/v1/memory_stores -H 'authorization: Bearer {secret}'")
+        sys.stdout.flush()
+
+    server.run(Shelf(_engine(data, database), config.limits), config, listener, started)
+
+
+async def _first_key(data: str | None, database: str | None) -> str | None:
+    from memshelf.service.accounts import Accounts
+
+    async with _opened(data, database, create=True) as engine:
+        return await Accounts(engine).first_key(_WORKSPACE)
+
+
+@click.group()
+def keys() -> None:
+    """Create, list and revoke the API keys of a service.
+
+    \b
+    Examples:
+      memshelf keys create --data ./data --workspace team
+      memshelf keys list --data ./data
+      memshelf keys revoke KEY_ID --data ./data
+    """
+
+
+@keys.command()
+@data_option
+@database_option
+@click.option("--workspace", default=_WORKSPACE, show_default=True, metavar="NAME", help="Made if it is not there yet.")
+@asynchronous
+async def create(data: str | None, database: str | None, workspace: str) -> None:
+    """Create a key for a workspace and print it: the key and nothing else, and only now.
+
+    \b
+    Examples:
+      memshelf keys create --data ./data --workspace team
+    """
+    from memshelf.service.accounts import Accounts
+
+    async with _opened(data, database, create=True) as engine:
+        render.line(await Accounts(engine).create_key(workspace))
+
+
+@keys.command(name="list")
+@data_option
+@database_option
+@json_option
+@asynchronous
+async def list_keys(data: str | None, database: str | None, *, as_json: bool) -> None:
+    """List the keys of every workspace: the id, how the key ends, and whether it was revoked.
+
+    \b
+    Examples:
+      memshelf keys list --data ./data
+    """
+    from memshelf.service.accounts import Accounts
+
+    async with _opened(data, database) as engine:
+        found = await Accounts(engine).keys()
+    if as_json:
+        shown = [
+            {**asdict(key), "created_at": _utc(key.created_at), "revoked_at": key.revoked_at and _utc(key.revoked_at)}
+            for key in found
+        ]
+        render.document({"keys": shown})
+        return
+    rows = [
+        [_utc(key.created_at), key.id, f"…{key.hint}", _utc(key.revoked_at) if key.revoked_at else "", key.workspace]
+        for key in found
+    ]
+    if rows:
+        render.table(rows, header=("CREATED", "ID", "KEY", "REVOKED", "WORKSPACE"))
+    elif render.on_terminal():
+        render.note("There are no keys.")
+
+
+@keys.command()
+@data_option
+@database_option
+@click.argument("key_id")
+@asynchronous
+async def revoke(data: str | None, database: str | None, key_id: str) -> None:
+    """Revoke a key. Services that run refuse it within a second.
+
+    \b
+    Examples:
+      memshelf keys revoke apikey_0199 --data ./data
+    """
+    from memshelf.service.accounts import Accounts
+
+    async with _opened(data, database) as engine:
+        await Accounts(engine).revoke(key_id)
+    render.line(f"Revoked {render.visible_line(key_id)}")
+
+
+@click.command()
+@data_option
+@database_option
+@json_option
+@click.argument("store", required=False)
+@asynchronous
+async def verify(data: str | None, database: str | None, store: str | None, *, as_json: bool) -> None:
+    """Check the history of every memory store of a service, or of STORE: no version was altered, removed or reordered.
+
+    Keep the heads that are printed somewhere else, and compare: whoever can rewrite the database can forge a whole
+    history. A service may run meanwhile.
+
+    \b
+    Examples:
+      memshelf verify --data ./data
+      memshelf verify memstore_0199 --data ./data --json
+    """
+    async with _opened(data, database) as engine:
+        store_ids = await every_store(engine)
+        if store is not None and store not in store_ids:
+            raise MemoryStoreError("not_found", f"There is no memory store {store}.")
+        reports = {id: await verified(engine, id) for id in ([store] if store is not None else store_ids)}
+    intact = all(report.intact for report in reports.values())
+    if as_json:
+        shown = [{"store": id, "intact": report.intact, **asdict(report)} for id, report in reports.items()]
+        render.document({"intact": intact, "stores": shown})
+    else:
+        for id, report in reports.items():
+            for problem in report.problems:
+                render.line(f"{id}: {render.visible_line(problem)}")
+            state = "intact" if report.intact else "damaged"
+            render.line(f"{id}: {state}, {report.versions} versions, head {report.head}")
+    if not intact:
+        raise click.exceptions.Exit(1)
+
+
+@asynccontextmanager
+async def _opened(data: str | None, database: str | None, *, create: bool = False) -> AsyncIterator[Engine]:
+    """The engine of a service's data. `unknown_memory` when there is none, unless it may be created."""
+    engine = _engine(data, database)
+    if not create and database is None and data is not None and not has_data(disk_path(data)):
+        raise MemoryStoreError("unknown_memory", f"There is no service's data in {data}.")
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
+
+
+def _engine(data: str | None, database: str | None) -> Engine:
+    if data is None and database is None:
+        raise click.UsageError("Say where the data is: --data DIR, or --database URL.")
+    try:
+        return engine_for(disk_path(data) if data is not None else None, database)
+    except ModuleNotFoundError as error:
+        raise Unavailable(str(error)) from None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--database") from None
+
+
+def _require_service() -> None:
+    try:
+        import_module("memshelf.service.server")
+    except ModuleNotFoundError as error:
+        raise Unavailable(
+            f'memshelf serve needs the extra "service": pip install "memshelf[service]" ({error}).'
+        ) from None
+
+
+def _utc(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

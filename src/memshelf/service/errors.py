@@ -1,0 +1,102 @@
+"""What goes wrong, as answers: one envelope for every error.
+
+::
+
+    {"type": "error", "error": {"type": ..., "message": ..., ...}, "request_id": "req_..."}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from memshelf.errors import ErrorCode, MemoryStoreError
+from memshelf.stores.model import PathConflictError
+
+if TYPE_CHECKING:
+    from memshelf.service.dialect import Dialect
+
+__all__ = ["ApiError", "ErrorType", "answer_to", "envelope", "invalid_request", "not_found"]
+
+ErrorType: TypeAlias = Literal[
+    "invalid_request_error",
+    "authentication_error",
+    "permission_error",
+    "not_found_error",
+    "memory_path_conflict_error",
+    "memory_precondition_failed_error",
+    "conflict_error",
+    "request_too_large",
+    "rate_limit_error",
+    "timeout_error",
+    "api_error",
+    "overloaded_error",
+]
+
+_ANSWERS: dict[ErrorCode, tuple[int, ErrorType]] = {
+    "invalid_path": (400, "invalid_request_error"),
+    "invalid_file": (400, "invalid_request_error"),
+    "invalid_pattern": (400, "invalid_request_error"),
+    "invalid_value": (400, "invalid_request_error"),
+    "invalid_cursor": (400, "invalid_request_error"),
+    "too_large": (400, "invalid_request_error"),
+    "memory_full": (400, "invalid_request_error"),
+    "store_archived": (400, "invalid_request_error"),
+    "forbidden": (403, "permission_error"),
+    "not_found": (404, "not_found_error"),
+    "memory_deleted": (404, "not_found_error"),
+    "already_exists": (409, "memory_path_conflict_error"),
+    "version_mismatch": (409, "memory_precondition_failed_error"),
+    "conflict": (409, "conflict_error"),
+    "unavailable": (503, "api_error"),
+    "write_unconfirmed": (504, "timeout_error"),
+}
+
+
+class ApiError(Exception):
+    """An answer that is an error. `details` stand beside its type and message."""
+
+    def __init__(
+        self,
+        status: int,
+        type: ErrorType,
+        message: str,
+        *,
+        details: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.type: ErrorType = type
+        self.message = message
+        self.details = dict(details or {})
+        self.headers = dict(headers or {})
+
+
+def invalid_request(message: str) -> ApiError:
+    return ApiError(400, "invalid_request_error", message)
+
+
+def not_found(message: str) -> ApiError:
+    return ApiError(404, "not_found_error", message)
+
+
+def answer_to(error: MemoryStoreError, dialect: Dialect) -> ApiError:
+    """The answer that stands for a refusal. A conflict is not to be tried again as it is."""
+    status, type = _ANSWERS.get(error.code, (500, "api_error"))
+    if status != 409:
+        return ApiError(status, type, error.message)
+    details = {}
+    if isinstance(error, PathConflictError):
+        details = {"conflicting_memory_id": error.memory_id, "conflicting_path": error.path}
+    if dialect.old:
+        type = "invalid_request_error"
+    return ApiError(status, type, error.message, details=details, headers={"x-should-retry": "false"})
+
+
+def envelope(error: ApiError, request_id: str) -> dict[str, object]:
+    return {
+        "type": "error",
+        "error": {"type": error.type, "message": error.message, **error.details},
+        "request_id": request_id,
+    }

@@ -1,0 +1,38 @@
+"""What all requests of a service share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from memshelf.service.accounts import Accounts
+from memshelf.service.auth import Gate
+from memshelf.service.config import ServiceConfig
+from memshelf.service.metrics import Metrics
+from memshelf.service.rate import RateLimiter
+from memshelf.stores.shelf import Shelf
+
+__all__ = ["ServiceState"]
+
+
+@dataclass(slots=True)
+class ServiceState:
+    """`clock` is a monotonic one. `ending` says that the service takes no new work."""
+
+    shelf: Shelf
+    config: ServiceConfig
+    clock: Callable[[], float] = time.monotonic
+    metrics: Metrics = field(default_factory=Metrics)
+    ending: bool = False
+    accounts: Accounts = field(init=False)
+    gate: Gate = field(init=False)
+    reads: RateLimiter | None = field(init=False)
+    writes: RateLimiter | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        config = self.config
+        self.accounts = Accounts(self.shelf.engine, self.shelf.mint)
+        self.gate = Gate(self.accounts, config.key_seconds, self.clock)
+        self.reads = RateLimiter(config.reads, self.clock) if config.reads is not None else None
+        self.writes = RateLimiter(config.writes, self.clock) if config.writes is not None else None

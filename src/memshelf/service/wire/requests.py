@@ -1,0 +1,193 @@
+"""What requests hold. Bodies with other fields than these are refused; other query parameters are ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+__all__ = [
+    "CreateMemory",
+    "CreateSession",
+    "CreateStore",
+    "DeleteMemory",
+    "DiffQuery",
+    "ListMemories",
+    "ListResources",
+    "ListSessions",
+    "ListStores",
+    "ListVersions",
+    "MomentQuery",
+    "Nothing",
+    "RestoreVersion",
+    "SearchQuery",
+    "SetStatus",
+    "UndoChanges",
+    "UpdateMemory",
+    "UpdateStore",
+    "ViewBasic",
+    "ViewFull",
+]
+
+View = Literal["basic", "full"]
+Status = Literal["rescheduling", "running", "idle", "terminated"]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Query(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class Nothing(_Body):
+    """No body, or an empty object."""
+
+
+class _Paged(_Query):
+    limit: Annotated[int, Field(ge=1, description="At most 100; 20 with view=full.")] = 20
+    page: Annotated[str | None, Field(description="The next_page of the page before.")] = None
+
+
+class CreateStore(_Body):
+    name: str
+    description: str | None = None
+    metadata: dict[str, str] | None = None
+
+
+class UpdateStore(_Body):
+    """A field that is left out stays. In metadata, null removes a key; as a whole, null removes all."""
+
+    name: str | None = None
+    description: str | None = None
+    metadata: dict[str, str | None] | None = None
+
+
+class _CreatedRange(_Paged):
+    created_at_gte: Annotated[AwareDatetime | None, Field(alias="created_at[gte]")] = None
+    created_at_lte: Annotated[AwareDatetime | None, Field(alias="created_at[lte]")] = None
+
+
+class ListStores(_CreatedRange):
+    include_archived: bool = False
+
+
+class CreateMemory(_Body):
+    path: str
+    content: str
+
+
+class Precondition(_Body):
+    type: Literal["content_sha256"]
+    content_sha256: Sha256
+
+
+class UpdateMemory(_Body):
+    """Content, path or both; null and absent leave a field as it is."""
+
+    content: str | None = None
+    path: str | None = None
+    precondition: Precondition | None = None
+
+
+class ViewBasic(_Query):
+    view: View = "basic"
+
+
+class ViewFull(_Query):
+    view: View = "full"
+
+
+class ListMemories(_Paged):
+    path_prefix: Annotated[str, Field(description='"/", or starts and ends with "/".')] = "/"
+    depth: Annotated[int, Field(ge=0, le=1024, description="Levels below the prefix; 0 lists every memory.")] = 0
+    view: View = "basic"
+
+
+class DeleteMemory(_Query):
+    expected_content_sha256: str | None = None
+
+
+class ListVersions(_CreatedRange):
+    memory_id: str | None = None
+    operation: Literal["created", "modified", "deleted"] | None = None
+    session_id: str | None = None
+    api_key_id: str | None = None
+    service_account_id: Annotated[str | None, Field(description="None has ever written here.")] = None
+    view: View = "basic"
+
+
+class AgentReference(_Body):
+    type: Literal["agent"]
+    id: str
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+
+
+class MemoryStoreResource(_Body):
+    type: Literal["memory_store"]
+    memory_store_id: str
+    access: Literal["read_write", "read_only"] | None = None
+    instructions: str | None = None
+
+
+class CreateSession(_Body):
+    agent: str | AgentReference
+    environment_id: str
+    resources: list[MemoryStoreResource] = Field(default_factory=list)
+    title: str | None = None
+    metadata: dict[str, str] | None = None
+
+
+class ListSessions(_CreatedRange):
+    created_at_gt: Annotated[AwareDatetime | None, Field(alias="created_at[gt]")] = None
+    created_at_lt: Annotated[AwareDatetime | None, Field(alias="created_at[lt]")] = None
+    memory_store_id: str | None = None
+    agent_id: str | None = None
+    statuses: list[Status] = Field(default_factory=list)
+    include_archived: bool = False
+    order: Literal["asc", "desc"] = "desc"
+
+
+class ListResources(_Query):
+    limit: Annotated[int | None, Field(ge=1, le=1000)] = None
+    page: str | None = None
+
+
+class SetStatus(_Body):
+    status: Status
+
+
+class RestoreVersion(_Body):
+    precondition: Precondition | None = None
+
+
+class UndoActor(_Body):
+    """Whose changes: exactly the id that goes with the type."""
+
+    type: Literal["session_actor", "api_actor", "user_actor"]
+    session_id: str | None = None
+    api_key_id: str | None = None
+    user_id: str | None = None
+
+
+class UndoChanges(_Body):
+    actor: UndoActor
+    since: Annotated[AwareDatetime, Field(strict=False)]
+
+
+class MomentQuery(_Paged):
+    at: AwareDatetime
+    path_prefix: str = "/"
+    view: View = "basic"
+
+
+class SearchQuery(_Query):
+    query: Annotated[str, StringConstraints(min_length=1, max_length=400)]
+    path_prefix: str = "/"
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+
+
+class DiffQuery(_Query):
+    to: Annotated[str | None, Field(description="Another version: shows the way to it.")] = None
