@@ -115,21 +115,17 @@ def _transcript(block: Block) -> list[tuple[str, str]]:
     return [(command, output) for command, _, output in told]
 
 
-def _run(page: Page, shell: Shell) -> int:
-    count = 0
+def _run(page: Page, shell: Shell) -> None:
     for block in page.blocks:
         if block.kind not in _SHELL[page.language]:
             continue
         if block.kind == "console":
             for command, output in _transcript(block):
                 shell.shown(command, output)
-                count += 1
         else:
             for command in _commands(block):
                 if not command.startswith(_ELSEWHERE):
                     shell.quietly(command)
-                    count += 1
-    return count
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +137,7 @@ def programs(tmp_path_factory):
 @pytest.mark.parametrize("page", _PAGES, ids=str)
 def test_commands_do_what_the_document_shows(page, programs, tmp_path):
     with example_model.serving() as (_, environment):
-        count = _run(page, Shell(tmp_path, programs, environment))
-    print(f"{page}: {count} commands")
+        _run(page, Shell(tmp_path, programs, environment))
 
 
 def test_output_that_differs_is_seen(tmp_path):
