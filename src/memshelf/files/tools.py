@@ -245,9 +245,10 @@ async def _scan(
 ) -> tuple[list[GrepMatch], bool]:
     # Files are read a few at a time, so that a common word does not read the whole memory.
     found: list[GrepMatch] = []
+    allowance = grep.Allowance()
     for start in range(0, len(paths), 32):
         texts = [text for path in paths[start : start + 32] if (text := await _readable(store, path)) is not None]
-        matches, more = await asyncio.to_thread(grep.search, texts, pattern, limit - len(found))
+        matches, more = await asyncio.to_thread(grep.search, texts, pattern, limit - len(found), allowance)
         found += matches
         if more:
             return found, True
