@@ -240,3 +240,22 @@ def test_a_bad_mount_is_refused_at_construction():
 def test_an_error_survives_pickling():
     error = pickle.loads(pickle.dumps(MemoryStoreError("not_found", "gone")))
     assert (error.code, error.message, str(error)) == ("not_found", "gone", "gone")
+
+
+async def test_a_text_that_overlaps_itself_occurs_more_than_once():
+    tools, store = _tools()
+    await tools.create("user", "a.md", "aaa", origin=ORIGIN)
+    error = await refused("ambiguous_match", tools.edit("user", "a.md", "aa", "b", origin=ORIGIN))
+    assert "2 times" in error.message
+    assert (await store.read("a.md")).text == "aaa"
+    await refused("no_match", tools.edit("user", "a.md", "", "b", origin=ORIGIN))
+
+
+async def test_writes_are_held_to_the_format_of_the_mount_as_well_as_of_the_store():
+    tools, store = _tools(format=FileFormat(max_file_bytes=30, description_chars=3))
+    await refused("too_large", tools.create("user", "a.md", "x" * 31, origin=ORIGIN))
+    await refused("invalid_file", tools.create("user", "a.md", "---\ndescription: long\n---\n", origin=ORIGIN))
+    await tools.create("user", "a.md", "a234567b" + "-" * 16, origin=ORIGIN)
+    await refused("too_large", tools.append("user", "a.md", "x" * 6, origin=ORIGIN))
+    await refused("too_large", tools.edit("user", "a.md", "a234567b", "x" * 15, origin=ORIGIN))
+    assert (await store.read("a.md")).text == "a234567b" + "-" * 16

@@ -1,7 +1,8 @@
 """Changes that check their own condition against the file as it is now.
 
-Each reads the file, checks, and writes expecting the version that it read. When another writer got in between it reads
-and checks again, at most `retries` times, then `conflict_retries_exhausted`. A refusal carries the file as it is now.
+Each reads the file, checks, holds the result to the `format` that it is given (`too_large`, `invalid_file`; the store
+has one of its own), and writes expecting the version that it read. When another writer got in between it reads and
+checks again, at most `retries` times, then `conflict_retries_exhausted`. A refusal carries the file as it is now.
 
 On a `HistoryFileStore`, a change made again under the same run and tool call answers with its first result, even though
 its condition no longer holds; under other arguments it is `forbidden`.
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.decide import call_reused
-from memshelf.files.format import validate_path
+from memshelf.files.format import describe, validate_path
 from memshelf.files.model import FileText, Version
 from memshelf.files.protocol import FileStore, HistoryFileStore
 from memshelf.limits import FileFormat
@@ -47,6 +48,7 @@ async def find(store: FileStore, path: str) -> FileText | None:
 async def create(store: FileStore, path: str, content: str, *, origin: Origin, format: FileFormat) -> Written:
     """Store a file at a path that is free. `already_exists`."""
     path = validate_path(path, format)
+    describe(content, format)
     version = await store.write(path, content, expected=None, origin=origin)
     return Written(path, version, len(content.encode()))
 
@@ -59,7 +61,7 @@ async def edit(
 
     def edited(current: FileText | None) -> str:
         current = _existing(current, path)
-        count = current.text.count(old) if old else 0
+        count = _occurrences(current.text, old)
         if count == 0:
             raise MemoryStoreError(
                 "no_match",
@@ -76,7 +78,7 @@ async def edit(
             )
         return current.text.replace(old, new, 1)
 
-    return await _change(store, path, edited, origin, retries)
+    return await _change(store, path, edited, origin, format, retries)
 
 
 async def append(
@@ -89,7 +91,7 @@ async def append(
         text = _existing(current, path).text
         return f"{text}\n{content}" if text and not text.endswith("\n") else text + content
 
-    return await _change(store, path, appended, origin, retries)
+    return await _change(store, path, appended, origin, format, retries)
 
 
 async def move(
@@ -114,7 +116,9 @@ async def move(
     raise await _exhausted(store, source, retries)
 
 
-async def _change(store: FileStore, path: str, change: Change, origin: Origin, retries: int) -> Written:
+async def _change(
+    store: FileStore, path: str, change: Change, origin: Origin, format: FileFormat, retries: int
+) -> Written:
     if (done := await _replayed(store, origin)) is not None:
         before = await _parent(store, done)
         if done.path == path and done.text is not None and _outcome(change, before) == done.text:
@@ -123,6 +127,7 @@ async def _change(store: FileStore, path: str, change: Change, origin: Origin, r
     for _ in range(retries + 1):
         current = await find(store, path)
         text = change(current)
+        describe(text, format)
         try:
             expected = current.version if current is not None else None
             version = await store.write(path, text, expected=expected, origin=origin)
@@ -155,6 +160,14 @@ def _outcome(change: Change, before: FileText | None) -> str | None:
         return change(before)
     except MemoryStoreError:
         return None
+
+
+def _occurrences(text: str, old: str) -> int:
+    """How often `old` occurs, and at least 2 where it only overlaps itself: `aa` is at two places in `aaa`."""
+    first = text.find(old) if old else -1
+    if first < 0:
+        return 0
+    return max(text.count(old), 2) if text.find(old, first + 1) >= 0 else 1
 
 
 def _existing(current: FileText | None, path: str) -> FileText:
