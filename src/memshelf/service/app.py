@@ -19,7 +19,7 @@ from memshelf.service.door import API_PREFIXES, Door
 from memshelf.service.errors import ApiError, envelope
 from memshelf.service.openapi import described
 from memshelf.service.operation import Operation, Resource
-from memshelf.service.routes import extensions, memories, probes, sessions, stores, versions
+from memshelf.service.routes import extensions, files, memories, probes, sessions, stores, versions
 from memshelf.service.state import ServiceState
 
 __all__ = ["OPERATIONS", "create_app"]
@@ -30,6 +30,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *versions.OPERATIONS,
     *sessions.OPERATIONS,
     *extensions.OPERATIONS,
+    *files.OPERATIONS,
 )
 
 

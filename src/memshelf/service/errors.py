@@ -62,7 +62,7 @@ class ApiError(Exception):
         type: ErrorType,
         message: str,
         *,
-        details: Mapping[str, str] | None = None,
+        details: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)

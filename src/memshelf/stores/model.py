@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from memshelf.errors import MemoryStoreError
 
-__all__ = ["Memory", "Page", "PathConflictError", "Prefix", "Store"]
+__all__ = ["Memory", "NoSuchStoreError", "Page", "PathConflictError", "Prefix", "Store"]
 
 T = TypeVar("T")
 
@@ -57,6 +57,16 @@ class Page(Generic[T]):
 
     items: tuple[T, ...]
     next_page: str | None
+
+
+class NoSuchStoreError(MemoryStoreError):
+    """`not_found`: the workspace has no such store."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("not_found", message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return NoSuchStoreError, (self.message,)
 
 
 class PathConflictError(MemoryStoreError):

@@ -12,6 +12,7 @@ from memshelf.files.backends.sql.memory import Head, Memory
 from memshelf.limits import StoreLimits
 from memshelf.storage.ids import Mint, from_micros
 from memshelf.storage.transaction import Engine, Transaction
+from memshelf.stores.model import NoSuchStoreError
 
 __all__ = ["Opened", "Shelf", "StoreAccess", "no_such_memory", "no_such_store"]
 
@@ -100,7 +101,7 @@ class StoreAccess:
 
 
 def no_such_store(store_id: str) -> MemoryStoreError:
-    return MemoryStoreError("not_found", f"There is no memory store {store_id}.")
+    return NoSuchStoreError(f"There is no memory store {store_id}.")
 
 
 def no_such_memory(memory_id: str) -> MemoryStoreError:

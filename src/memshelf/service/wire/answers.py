@@ -38,6 +38,12 @@ class _PageOf(_Answer):
     next_page: str | None
 
 
+class CurrentFile(_Answer):
+    path: str
+    text: str
+    version: str
+
+
 class ErrorBody(_Answer):
     type: Literal[
         "invalid_request_error",
@@ -56,6 +62,8 @@ class ErrorBody(_Answer):
     message: str
     conflicting_memory_id: str = Field(default="", description="With a path conflict only.")
     conflicting_path: str = Field(default="", description="With a path conflict only.")
+    memshelf_code: str = Field(default="", description="Below /v1/memshelf/.../files only: the code of the refusal.")
+    memshelf_current: CurrentFile | None = Field(default=None, description="With it: the file as it is now.")
 
 
 class ErrorAnswer(_Answer):

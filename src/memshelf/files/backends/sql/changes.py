@@ -34,10 +34,13 @@ async def create_memory(transaction: Transaction, name: str, mint: Mint) -> int:
     return found
 
 
-async def apply(memory: Memory, request: Request, origin: Origin, mint: Mint) -> str:
-    """Decide on a request and do it: the version that now stands, or that this tool call wrote when it came first."""
+async def apply(memory: Memory, request: Request, origin: Origin, mint: Mint, version_id: str | None = None) -> str:
+    """Decide on a request and do it: the version that now stands, or that this tool call wrote when it came first.
+
+    `version_id` is the id of the version that the request would write; when it is there, the request came before.
+    """
     head, before = await memory.load(request.loads)
-    if (recorded := await memory.recorded(origin)) is not None:
+    if (recorded := await memory.recorded(origin, version_id)) is not None:
         return replay(request, recorded)
     obstacle = await memory.in_the_way(request.must_be_free)
     commit = decide(request, before.file if before is not None else None, obstacle)
@@ -47,7 +50,7 @@ async def apply(memory: Memory, request: Request, origin: Origin, mint: Mint) ->
     description = before.description if before is not None else None
     if isinstance(request, Write) or (isinstance(request, Move) and request.text is not None):
         description = request.description
-    return (await record(memory, head, commit, before, description, origin, mint)).facts.id
+    return (await record(memory, head, commit, before, description, origin, mint, version_id)).facts.id
 
 
 async def restore(
@@ -73,7 +76,14 @@ class Recording:
 
 
 async def record(
-    memory: Memory, head: Head, commit: Commit, before: Live | None, description: str | None, origin: Origin, mint: Mint
+    memory: Memory,
+    head: Head,
+    commit: Commit,
+    before: Live | None,
+    description: str | None,
+    origin: Origin,
+    mint: Mint,
+    version_id: str | None = None,
 ) -> Recording:
     """Append a version to the history and make the live files follow it. The memory is locked, and stands at `head`."""
     now, salt = mint.now(), mint.random(SALT_BYTES)
@@ -81,7 +91,7 @@ async def record(
     sha256 = hashlib.sha256(content).hexdigest() if content is not None else None
     size = len(content) if content is not None else None
     facts = Facts(
-        id=mint.id("memver", now),
+        id=version_id or mint.id("memver", now),
         seq=head.seq + 1,
         file_id=before.file_id if before is not None else mint.id("mem", now),
         parent_id=before.file.version if before is not None else None,

@@ -203,9 +203,12 @@ class Memory:
         )
         return version_of(row) if row is not None else None
 
-    async def recorded(self, origin: Origin) -> Recorded | None:
-        """What the tool call of `origin` did, if it was made before."""
+    async def recorded(self, origin: Origin, version_id: str | None = None) -> Recorded | None:
+        """What the tool call of `origin`, or the request that would write that version, did if it came before."""
         version = await self.version_of_call(origin)
+        if version is None and version_id is not None:
+            row = await self.one(f"{_SELECT_VERSION} AND id = $2", version_id)
+            version = version_of(row) if row is not None else None
         if version is None:
             return None
         before = await self.version(version.parent_id) if version.parent_id is not None else None
