@@ -1,0 +1,81 @@
+"""An embedder behind an OpenAI-compatible HTTP endpoint. Needs httpx2, which the extra `agent` brings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+try:
+    import httpx2
+except ImportError as error:
+    raise ImportError('An embedding endpoint needs httpx2: pip install "memshelf[agent]"') from error
+
+from memshelf.embedding.protocol import Vectors
+from memshelf.errors import MemoryStoreError
+
+__all__ = ["EndpointEmbedder"]
+
+_AT_ONCE = 64
+_LONGEST_ANSWER = 64 * 1024 * 1024
+
+
+class EndpointEmbedder:
+    """`POST {base_url}/embeddings`, as OpenAI, Ollama, vLLM and many others answer it.
+
+    `dimension` is how long its vectors are; an answer of another length, or of fewer vectors than texts, is
+    `unavailable`, as is an endpoint that cannot be reached or answers an error. `version` tells apart what the
+    endpoint serves under one model name. Nothing is retried.
+
+    With `http`, requests go through the caller's client, and stay open until the caller closes it.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        dimension: int,
+        version: str = "",
+        api_key: str | None = None,
+        http: httpx2.AsyncClient | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        self.model, self.version, self.dimension = model, version, dimension
+        self._url = f"{base_url.rstrip('/')}/embeddings"
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = http
+        self._timeout = timeout
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        del query  # the API has no word for it
+        if self._http is not None:
+            return await self._embed(self._http, texts)
+        async with httpx2.AsyncClient() as http:
+            return await self._embed(http, texts)
+
+    async def _embed(self, http: httpx2.AsyncClient, texts: Sequence[str]) -> Vectors:
+        vectors: list[list[float]] = []
+        for at in range(0, len(texts), _AT_ONCE):
+            vectors += await self._request(http, texts[at : at + _AT_ONCE])
+        return vectors
+
+    async def _request(self, http: httpx2.AsyncClient, texts: Sequence[str]) -> list[list[float]]:
+        # Some servers refuse an empty text.
+        body = {"model": self.model, "input": [text or " " for text in texts], "encoding_format": "float"}
+        try:
+            answer = await http.post(self._url, json=body, headers=self._headers, timeout=self._timeout)
+        except httpx2.HTTPError as error:
+            raise _unavailable(type(error).__name__) from error
+        if answer.status_code != 200 or len(answer.content) > _LONGEST_ANSWER:
+            raise _unavailable(f"HTTP {answer.status_code}, {len(answer.content)} bytes")
+        try:
+            items = sorted(answer.json()["data"], key=lambda item: int(item["index"]))
+            vectors = [[float(number) for number in item["embedding"]] for item in items]
+        except (ValueError, TypeError, KeyError) as error:
+            raise _unavailable("its answer is not a list of embeddings") from error
+        if len(vectors) != len(texts) or any(len(vector) != self.dimension for vector in vectors):
+            raise _unavailable(f"it did not answer {len(texts)} vectors of {self.dimension} numbers")
+        return vectors
+
+
+def _unavailable(reason: str) -> MemoryStoreError:
+    return MemoryStoreError("unavailable", f"The embedding endpoint could not do it ({reason}).")

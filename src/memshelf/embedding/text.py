@@ -1,0 +1,46 @@
+"""Cutting texts for an embedder."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["EMBEDDED_CHARS", "passages", "sentences"]
+
+EMBEDDED_CHARS = 2_000
+"""A model sees no more of a text than this."""
+
+_MOST_SENTENCES = 8
+_WORTH_SPLITTING = 60
+_SHORTEST = 6
+
+_END = re.compile(r"(?<=[。！？；!?])(?![。！？；!?”’」』）)])|(?<=[.;])\s+|\n+")
+_TAG = re.compile(r"^\[[^\]\n]{1,20}\]\s*")
+_TIMESTAMP = re.compile(r"(?:19|20)\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a Chinese or English text, without the spaces between them. Very short ones stay together."""
+    found: list[str] = []
+    for part in _END.split(text):
+        part = part.strip()
+        if not part:
+            continue
+        if found and len(found[-1]) < _SHORTEST:
+            found[-1] += f" {part}"
+        else:
+            found.append(part)
+    return found
+
+
+def passages(text: str) -> list[str]:
+    """What to embed of a text: its whole, and if it has several, its first sentences, each on its own.
+
+    A leading tag in brackets, time stamps and the last full stop are left out: they move a vector, and say nothing of
+    what the text is about.
+    """
+    whole = _TIMESTAMP.sub("", _TAG.sub("", text[:EMBEDDED_CHARS])).strip()
+    whole = whole.rstrip(".。").rstrip() or whole or text[:EMBEDDED_CHARS]
+    if len(whole) < _WORTH_SPLITTING:
+        return [whole]
+    parts = sentences(whole)[:_MOST_SENTENCES]
+    return [whole, *parts] if len(parts) > 1 else [whole]

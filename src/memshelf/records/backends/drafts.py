@@ -1,0 +1,75 @@
+"""What every store does with a record before it keeps it, and with the cursors of a listing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from memshelf.errors import MemoryStoreError
+from memshelf.records.model import MemoryRecord, NewRecord
+from memshelf.records.retrieval.analysis import Analysis, analyse
+from memshelf.records.retrieval.index import Entry
+from memshelf.records.text import validate_record_text
+from memshelf.storage.ids import from_micros, micros
+
+__all__ = ["Draft", "cursor_position", "page_cursor", "page_limit", "record_missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A record that may be kept, and what recall takes of it. `at` is in microseconds since 1970."""
+
+    new: NewRecord
+    at: int
+    analysis: Analysis
+
+    @classmethod
+    def of(cls, new: NewRecord, max_chars: int, now: int) -> Draft:
+        """`invalid_text`. The record is of `now` unless it says when it happened."""
+        validate_record_text(new.text, max_chars=max_chars)
+        if new.thread is not None and not new.thread.isprintable():
+            raise MemoryStoreError("invalid_text", "A thread's name is printable; nothing changed.")
+        at = now
+        if new.at is not None:
+            at = micros(new.at.replace(tzinfo=UTC) if new.at.tzinfo is None else new.at)
+        return cls(new, at, analyse(new.text, turn=new.thread is not None))
+
+    def record(self, record_id: str, now: int) -> MemoryRecord:
+        return MemoryRecord(
+            record_id,
+            self.new.text,
+            updated_at=from_micros(now),
+            at=from_micros(self.at),
+            thread=self.new.thread,
+            origin=self.new.origin,
+        )
+
+    def entry(self, key: int, replaced_by: int | None, vectors: Any) -> Entry:
+        analysis = self.analysis
+        return Entry(
+            key, self.at, analysis.terms, self.new.thread, analysis.speaker, analysis.asks, replaced_by, vectors
+        )
+
+
+def record_missing(record_id: str) -> MemoryStoreError:
+    return MemoryStoreError("record_not_found", f"There is no record {record_id!r} here; nothing changed.")
+
+
+def page_limit(limit: int) -> None:
+    if limit < 1:
+        raise ValueError(f"A limit is at least 1, not {limit}.")
+
+
+def page_cursor(epoch: str, position: int) -> str:
+    return f"{epoch}:{position}"
+
+
+def cursor_position(cursor: str | None, epoch: str) -> int:
+    """The position after which a page begins. `invalid_cursor`."""
+    if cursor is None:
+        return 0
+    of_epoch, _, position = cursor.rpartition(":")
+    if of_epoch != epoch or not (position.isascii() and position.isdecimal()) or len(position) > 18:
+        raise MemoryStoreError("invalid_cursor", "The cursor is not of this record memory.")
+    return int(position)

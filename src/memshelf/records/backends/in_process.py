@@ -1,0 +1,142 @@
+"""A record memory in the memory of this process: for tests, examples, and as the simplest store there can be."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from memshelf.origin import Origin
+from memshelf.records.backends.drafts import Draft, cursor_position, page_cursor, record_missing
+from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
+from memshelf.records.recall import EmbedderChoice, Recall
+from memshelf.storage.ids import Mint
+
+__all__ = ["InProcessRecordStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    record: MemoryRecord
+    draft: Draft
+    replaced_by: int | None = None
+
+
+class InProcessRecordStore:
+    """Records that live as long as this object. Use it from one event loop."""
+
+    def __init__(
+        self, *, embedder: EmbedderChoice = "default", max_chars: int = 100_000, mint: Mint | None = None
+    ) -> None:
+        self._recall = Recall(embedder)
+        self._max_chars = max_chars
+        self._mint = mint or Mint()
+        self._kept: dict[int, _Kept] = {}
+        self._next = 1
+        self._epoch = self._mint.id("recs", self._mint.now())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the thread that searches. The records stay, and it starts again when needed."""
+        self._recall.close()
+
+    async def search(self, query: str, *, limit: int, now: datetime | None = None) -> builtins.list[MemoryRecord]:
+        found = await self._recall.search(query, limit=limit, now=now, clock=self._mint.clock())
+        return [replace(self._kept[key].record, score=score) for key, score in found if key in self._kept]
+
+    async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
+        after = cursor_position(cursor, self._epoch)
+        keys = [key for key in self._kept if key > after]
+        more = len(keys) > limit
+        return RecordPage(
+            tuple(self._kept[key].record for key in keys[:limit]),
+            page_cursor(self._epoch, keys[limit - 1]) if more else None,
+        )
+
+    async def add(
+        self,
+        text: str,
+        *,
+        at: datetime | None = None,
+        thread: str | None = None,
+        origin: Origin | None = None,
+        replaces: str | None = None,
+    ) -> MemoryRecord:
+        new = NewRecord(text=text, at=at, thread=thread, origin=origin, replaces=replaces)
+        return (await self.add_many([new]))[0]
+
+    async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
+        drafts = [Draft.of(new, self._max_chars, self._mint.now()) for new in records]
+        vectors = await self._recall.vectors([draft.analysis.passages for draft in drafts])
+        replaced = [self._key(draft.new.replaces) for draft in drafts]
+        now, changed, added = self._mint.now(), set[int](), []
+        for draft, old in zip(drafts, replaced, strict=True):
+            key, self._next = self._next, self._next + 1
+            record = draft.record(self._mint.id("rec", now), now)
+            self._kept[key] = _Kept(record, draft)
+            if old is not None:
+                kept = self._kept[old]
+                self._kept[old] = replace(kept, replaced_by=key, record=replace(kept.record, replaced_by=record.id))
+                changed.add(old)
+            added.append(record)
+            changed.add(key)
+        by_key = dict(zip(range(self._next - len(drafts), self._next), vectors, strict=True))
+        for old in changed - by_key.keys():
+            by_key[old] = (await self._recall.vectors([self._kept[old].draft.analysis.passages]))[0]
+        await self._index(by_key)
+        return added
+
+    async def update(self, record_id: str, text: str) -> MemoryRecord:
+        kept = self._kept[self._found(record_id)]
+        draft = Draft.of(replace(kept.draft.new, text=text), self._max_chars, kept.draft.at)
+        vectors = await self._recall.vectors([draft.analysis.passages])
+        key = self._found(record_id)  # it may be gone by now
+        kept = self._kept[key]
+        updated = replace(draft.record(record_id, self._mint.now()), replaced_by=kept.record.replaced_by)
+        self._kept[key] = _Kept(updated, draft, kept.replaced_by)
+        await self._index({key: vectors[0]})
+        return updated
+
+    async def delete(self, record_id: str) -> None:
+        key = self._found(record_id)
+        del self._kept[key]
+        restored = [each for each, kept in self._kept.items() if kept.replaced_by == key]
+        for each in restored:
+            kept = self._kept[each]
+            self._kept[each] = replace(kept, replaced_by=None, record=replace(kept.record, replaced_by=None))
+        await self._recall.run(lambda: self._recall.index.remove([key]))
+        if restored:
+            passages = [self._kept[each].draft.analysis.passages for each in restored]
+            await self._index(dict(zip(restored, await self._recall.vectors(passages), strict=True)))
+
+    async def purge(self) -> None:
+        self._kept.clear()
+        self._epoch = self._mint.id("recs", self._mint.now())
+        await self._recall.run(self._recall.reset)
+
+    async def _index(self, vectors: dict[int, object]) -> None:
+        entries = [
+            self._kept[key].draft.entry(key, self._kept[key].replaced_by, rows)
+            for key, rows in vectors.items()
+            if key in self._kept
+        ]
+        await self._recall.run(lambda: self._recall.index.put(entries))
+
+    def _key(self, record_id: str | None) -> int | None:
+        return None if record_id is None else self._found(record_id)
+
+    def _found(self, record_id: str) -> int:
+        for key, kept in self._kept.items():
+            if kept.record.id == record_id:
+                return key
+        raise record_missing(record_id)

@@ -1,0 +1,1 @@
+"""Records in a SQL database, whichever engine keeps it."""

@@ -1,0 +1,320 @@
+"""The scripts of a record memory: what runs inside the database."""
+
+from __future__ import annotations
+
+import builtins
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memshelf.embedding.protocol import Embedder
+from memshelf.origin import Origin
+from memshelf.records.backends.drafts import Draft, cursor_position, page_cursor, record_missing
+from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
+from memshelf.records.retrieval.analysis import ANALYSIS
+from memshelf.records.retrieval.index import Entry
+from memshelf.storage.ids import Mint, from_micros
+from memshelf.storage.transaction import Row, Transaction
+
+__all__ = ["Changed", "Missing", "Namespace", "model_id", "open_namespace"]
+
+_REMOVALS_KEPT = 10_000
+_COLUMNS = (
+    "r.id, r.text, r.updated_at, r.at, r.thread, r.run_id, r.principal_id, r.tool_call_id, "
+    "(SELECT n.id FROM records n WHERE n.namespace_id = r.namespace_id AND n.position = r.replaced_by)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What an index has to do after the change `since`: entries with vectors as bytes, keys that are gone."""
+
+    epoch: str
+    since: int
+    until: int
+    entries: list[Entry]
+    removed: list[int]
+    stale: list[int]
+    """Records that an older version of memshelf analysed."""
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A record without vectors of the model, or analysed by an older version."""
+
+    position: int
+    changed: int
+    text: str
+    turn: bool
+
+
+async def open_namespace(transaction: Transaction, name: str, epoch: str | None) -> Namespace | None:
+    """The namespace, made with `epoch` if it is new; without one, `None` if there is none."""
+    if epoch is not None:
+        await transaction.execute(
+            "INSERT INTO record_namespaces (name, epoch, head, last_position, forgotten) VALUES ($1, $2, 0, 0, 0) "
+            "ON CONFLICT (name) DO NOTHING",
+            name,
+            epoch,
+        )
+    lock = transaction.for_update if epoch is not None else ""
+    row = await transaction.fetch_one(
+        f"SELECT id, epoch, head, last_position, forgotten FROM record_namespaces WHERE name = $1 {lock}",  # noqa: S608  # ours
+        name,
+    )
+    return Namespace(transaction, *row) if row is not None else None
+
+
+class Namespace:
+    """One namespace inside one transaction."""
+
+    def __init__(
+        self, transaction: Transaction, id: int, epoch: str, head: int, last_position: int, forgotten: int
+    ) -> None:
+        self._transaction = transaction
+        self._id = id
+        self.epoch = epoch
+        self.head = head
+        self._last_position = last_position
+        self.forgotten = forgotten
+
+    async def add(
+        self, drafts: Sequence[Draft], vectors: Sequence[bytes | None], model: int | None, mint: Mint
+    ) -> builtins.list[MemoryRecord]:
+        now, added = mint.now(), []
+        for draft, rows in zip(drafts, vectors, strict=True):
+            replaces = draft.new.replaces
+            old = await self._position(replaces) if replaces is not None else None
+            self.head += 1
+            self._last_position += 1
+            position, record = self._last_position, draft.record(mint.id("rec", now), now)
+            origin, analysis = draft.new.origin or Origin(), draft.analysis
+            await self._transaction.execute(
+                "INSERT INTO records (namespace_id, position, changed, id, at, updated_at, thread, run_id, "
+                "principal_id, tool_call_id, replaced_by, analysis, speaker, asks, terms, text) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, $11, $12, $13, $14, $15)",
+                self._id, position, self.head, record.id, draft.at, now, draft.new.thread, origin.run_id,
+                origin.principal_id, origin.tool_call_id, ANALYSIS, analysis.speaker, int(analysis.asks),
+                analysis.terms.tobytes(), record.text.encode(),
+            )  # fmt: skip
+            await self._keep_vectors(position, rows, model)
+            if old is not None:
+                self.head += 1
+                await self._transaction.execute(
+                    "UPDATE records SET replaced_by = $1, changed = $2 WHERE namespace_id = $3 AND position = $4",
+                    position, self.head, self._id, old,
+                )  # fmt: skip
+            added.append(record)
+        await self._save()
+        return added
+
+    async def update(
+        self, record_id: str, draft: Draft, vectors: bytes | None, model: int | None, now: int
+    ) -> MemoryRecord:
+        position, analysis = await self._position(record_id), draft.analysis
+        self.head += 1
+        await self._transaction.execute(
+            "UPDATE records SET changed = $1, updated_at = $2, analysis = $3, speaker = $4, asks = $5, terms = $6, "
+            "text = $7 WHERE namespace_id = $8 AND position = $9",
+            self.head, now, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms.tobytes(),
+            draft.new.text.encode(), self._id, position,
+        )  # fmt: skip
+        # Those of other models are of the old text, too.
+        await self._transaction.execute(
+            "DELETE FROM record_vectors WHERE namespace_id = $1 AND position = $2", self._id, position
+        )
+        await self._keep_vectors(position, vectors, model)
+        await self._save()
+        return (await self.records([position]))[position]
+
+    async def delete(self, record_id: str) -> None:
+        position = await self._position(record_id)
+        await self._transaction.execute(
+            "DELETE FROM records WHERE namespace_id = $1 AND position = $2", self._id, position
+        )
+        self.head += 1
+        await self._transaction.execute(
+            "INSERT INTO record_removals (namespace_id, changed, position) VALUES ($1, $2, $3)",
+            self._id, self.head, position,
+        )  # fmt: skip
+        restored = await self._transaction.fetch(
+            "SELECT position FROM records WHERE namespace_id = $1 AND replaced_by = $2", self._id, position
+        )
+        for (each,) in restored:
+            self.head += 1
+            await self._transaction.execute(
+                "UPDATE records SET replaced_by = NULL, changed = $1 WHERE namespace_id = $2 AND position = $3",
+                self.head, self._id, each,
+            )  # fmt: skip
+        if self.head - self.forgotten > 2 * _REMOVALS_KEPT:
+            self.forgotten = self.head - _REMOVALS_KEPT
+            await self._transaction.execute(
+                "DELETE FROM record_removals WHERE namespace_id = $1 AND changed <= $2", self._id, self.forgotten
+            )
+        await self._save()
+
+    async def purge(self, epoch: str) -> None:
+        for table in ("records", "record_removals"):
+            await self._transaction.execute(f"DELETE FROM {table} WHERE namespace_id = $1", self._id)  # noqa: S608  # ours
+        self.epoch = epoch
+        await self._save()
+        await self._transaction.execute("UPDATE erasures SET wanted = wanted + 1")
+
+    async def page(self, limit: int, cursor: str | None) -> RecordPage:
+        rows = await self._transaction.fetch(
+            f"SELECT r.position, {_COLUMNS} FROM records r "  # noqa: S608  # ours
+            "WHERE r.namespace_id = $1 AND r.position > $2 ORDER BY r.position LIMIT $3",
+            self._id, cursor_position(cursor, self.epoch), limit + 1,
+        )  # fmt: skip
+        more = len(rows) > limit
+        return RecordPage(
+            tuple(_record(row[1:]) for row in rows[:limit]),
+            page_cursor(self.epoch, rows[limit - 1][0]) if more else None,
+        )
+
+    async def records(self, positions: Iterable[int]) -> dict[int, MemoryRecord]:
+        found = {}
+        for position in positions:
+            row = await self._transaction.fetch_one(
+                f"SELECT {_COLUMNS} FROM records r WHERE r.namespace_id = $1 AND r.position = $2",  # noqa: S608  # ours
+                self._id, position,
+            )  # fmt: skip
+            if row is not None:
+                found[position] = _record(row)
+        return found
+
+    async def new_record(self, record_id: str) -> NewRecord:
+        """The record as it could be added again. `record_not_found`."""
+        record = (await self.records([await self._position(record_id)])).popitem()[1]
+        return NewRecord(text=record.text, at=record.at, thread=record.thread, origin=record.origin)
+
+    async def changes(self, since: int, model: int | None, limit: int) -> Changed:
+        """At most `limit` records that changed after `since`, in the order of their changes."""
+        rows = await self._transaction.fetch(
+            "SELECT r.position, r.changed, r.at, r.thread, r.speaker, r.asks, r.replaced_by, r.analysis, r.terms, "
+            "v.vectors FROM records r LEFT JOIN record_vectors v "
+            "ON v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $1 "
+            "WHERE r.namespace_id = $2 AND r.changed > $3 ORDER BY r.changed LIMIT $4",
+            model, self._id, since, limit,
+        )  # fmt: skip
+        more = len(rows) == limit
+        removed = await self._transaction.fetch(
+            "SELECT position FROM record_removals WHERE namespace_id = $1 AND changed > $2", self._id, since
+        )
+        return Changed(
+            self.epoch,
+            since,
+            rows[-1][1] if more else self.head,
+            [_entry(row) for row in rows],
+            [position for (position,) in removed],
+            [row[0] for row in rows if row[7] != ANALYSIS],
+            more,
+        )
+
+    async def missing(self, model: int | None, limit: int) -> builtins.list[Missing]:
+        """Records to analyse or embed again, the newest first: they are the likeliest to be asked for."""
+        rows = await self._transaction.fetch(
+            "SELECT r.position, r.changed, r.text, r.thread FROM records r WHERE r.namespace_id = $1 AND "
+            "(r.analysis <> $2 OR ($3 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM record_vectors v "
+            "WHERE v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $3))) "
+            "ORDER BY r.position DESC LIMIT $4",
+            self._id, ANALYSIS, model, limit,
+        )  # fmt: skip
+        return [Missing(row[0], row[1], bytes(row[2]).decode(), row[3] is not None) for row in rows]
+
+    async def count_missing(self, model: int | None) -> tuple[int, int]:
+        """How many records are to be analysed or embedded again, and how many there are."""
+        (missing,) = await self._one(
+            "SELECT count(*) FROM records r WHERE r.namespace_id = $1 AND "
+            "(r.analysis <> $2 OR ($3 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM record_vectors v "
+            "WHERE v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $3)))",
+            self._id, ANALYSIS, model,
+        )  # fmt: skip
+        (every,) = await self._one("SELECT count(*) FROM records WHERE namespace_id = $1", self._id)
+        return missing, every
+
+    async def fill(self, filled: Sequence[tuple[Missing, Draft, bytes | None]], model: int | None) -> None:
+        """Keep what was missing, of the records that have not changed meanwhile."""
+        for missing, draft, vectors in filled:
+            self.head += 1
+            analysis = draft.analysis
+            count = await self._transaction.execute(
+                "UPDATE records SET changed = $1, analysis = $2, speaker = $3, asks = $4, terms = $5 "
+                "WHERE namespace_id = $6 AND position = $7 AND changed = $8",
+                self.head, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms.tobytes(), self._id,
+                missing.position, missing.changed,
+            )  # fmt: skip
+            if count:
+                await self._keep_vectors(missing.position, vectors, model)
+        await self._save()
+
+    async def drop_other_models(self, model: int) -> None:
+        await self._transaction.execute(
+            "DELETE FROM record_vectors WHERE namespace_id = $1 AND model_id <> $2", self._id, model
+        )
+
+    async def _keep_vectors(self, position: int, vectors: bytes | None, model: int | None) -> None:
+        if vectors is not None and model is not None:
+            await self._transaction.execute(
+                "INSERT INTO record_vectors (namespace_id, position, model_id, vectors) VALUES ($1, $2, $3, $4) "
+                "ON CONFLICT (namespace_id, position, model_id) DO UPDATE SET vectors = excluded.vectors",
+                self._id, position, model, vectors,
+            )  # fmt: skip
+
+    async def _position(self, record_id: str) -> int:
+        row = await self._transaction.fetch_one(
+            "SELECT position FROM records WHERE id = $1 AND namespace_id = $2", record_id, self._id
+        )
+        if row is None:
+            raise record_missing(record_id)
+        return int(row[0])
+
+    async def _save(self) -> None:
+        await self._transaction.execute(
+            "UPDATE record_namespaces SET epoch = $1, head = $2, last_position = $3, forgotten = $4 WHERE id = $5",
+            self.epoch, self.head, self._last_position, self.forgotten, self._id,
+        )  # fmt: skip
+
+    async def _one(self, sql: str, *values: object) -> Row:
+        row = await self._transaction.fetch_one(sql, *values)
+        assert row is not None  # noqa: S101  # a count is always there
+        return row
+
+
+async def model_id(transaction: Transaction, embedder: Embedder) -> int:
+    """The number of what makes the vectors, which is given to it if it is new."""
+    name = (embedder.model, embedder.version, embedder.dimension)
+    find = "SELECT id FROM embedding_models WHERE name = $1 AND version = $2 AND dimension = $3"
+    row = await transaction.fetch_one(find, *name)
+    if row is None:
+        await transaction.execute(
+            "INSERT INTO embedding_models (name, version, dimension) VALUES ($1, $2, $3) "
+            "ON CONFLICT (name, version, dimension) DO NOTHING",
+            *name,
+        )
+        row = await transaction.fetch_one(find, *name)
+    assert row is not None  # noqa: S101  # it was just made, if not by us
+    return int(row[0])
+
+
+def _record(row: Sequence[Any]) -> MemoryRecord:
+    id, text, updated_at, at, thread, run_id, principal_id, tool_call_id, replaced_by = row
+    known = run_id is not None or principal_id is not None or tool_call_id is not None
+    return MemoryRecord(
+        id,
+        bytes(text).decode(),
+        updated_at=from_micros(updated_at),
+        at=from_micros(at),
+        thread=thread,
+        origin=Origin(run_id, principal_id, tool_call_id) if known else None,
+        replaced_by=replaced_by,
+    )
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    position, _, at, thread, speaker, asks, replaced_by, _, terms, vectors = row
+    packed = array("I")
+    packed.frombytes(terms)
+    return Entry(position, at, packed, thread, speaker, bool(asks), replaced_by, vectors)

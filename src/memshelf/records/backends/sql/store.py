@@ -1,0 +1,253 @@
+"""Record memories in a SQL database: durable records, and an index of them in the memory of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar
+
+from memshelf.errors import MemoryStoreError
+from memshelf.origin import Origin
+from memshelf.records.backends.drafts import Draft, page_limit, record_missing
+from memshelf.records.backends.sql.namespace import Changed, Missing, Namespace, model_id, open_namespace
+from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
+from memshelf.records.recall import EmbedderChoice, Recall
+from memshelf.storage.ids import Mint
+from memshelf.storage.transaction import Engine, Transaction
+
+__all__ = ["Progress", "SqlRecordStore"]
+
+Progress = Callable[[int, int], None]
+"""Called with how many records are done, and how many there are."""
+
+T = TypeVar("T")
+
+_PAGE = 5_000
+_BATCH = 64
+
+
+class SqlRecordStore:
+    """The records of `namespace` in a database, which holds any number of namespaces.
+
+    Use the store as it is, from any task and any event loop, or as an async context manager. `aclose` closes the
+    engine that the store was given; a closed store opens again when used.
+
+    Records are found by their words as soon as they are added. By meaning they are found when they have vectors of the
+    store's embedder: new ones at once; those that were added while there was no embedder, or another one, when a
+    search has set off their indexing in the background, or `reindex` has run.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        namespace: str = "default",
+        *,
+        embedder: EmbedderChoice = "default",
+        max_chars: int = 100_000,
+        mint: Mint | None = None,
+    ) -> None:
+        if not namespace or not namespace.isprintable():
+            raise ValueError(f"A namespace's name is one or more printable characters, not {namespace!r}.")
+        self._engine = engine
+        self._name = namespace
+        self._max_chars = max_chars
+        self._mint = mint or Mint()
+        self._recall = Recall(embedder)
+        self._model: int | None = None
+        self._seen: tuple[int, str, int] = (0, "", 0)
+        """The database's generation, the namespace's epoch, and the change up to which the index is right."""
+        self._filling: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop indexing, and close the engine after what was called before."""
+        filling, self._filling = self._filling, None
+        if filling is not None and filling.get_loop() is asyncio.get_running_loop():
+            filling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await filling
+        self._model = None
+        self._recall.close()
+        await self._engine.aclose()
+
+    async def search(self, query: str, *, limit: int, now: datetime | None = None) -> builtins.list[MemoryRecord]:
+        page_limit(limit)
+        await self._catch_up()
+        found = await self._recall.search(query, limit=limit, now=now, clock=self._mint.clock())
+        if not found:
+            return []
+        records = await self._read(
+            lambda namespace: namespace.records(key for key, _ in found), dict[int, MemoryRecord]()
+        )
+        return [replace(records[key], score=score) for key, score in found if key in records]
+
+    async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
+        page_limit(limit)
+        nothing = RecordPage((), None)
+        if cursor is None:
+            return await self._read(lambda namespace: namespace.page(limit, None), nothing)
+        return await self._write(lambda namespace: namespace.page(limit, cursor))
+
+    async def add(
+        self,
+        text: str,
+        *,
+        at: datetime | None = None,
+        thread: str | None = None,
+        origin: Origin | None = None,
+        replaces: str | None = None,
+    ) -> MemoryRecord:
+        new = NewRecord(text=text, at=at, thread=thread, origin=origin, replaces=replaces)
+        return (await self.add_many([new]))[0]
+
+    async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
+        now = self._mint.now()
+        drafts = [Draft.of(new, self._max_chars, now) for new in records]
+        if not drafts:
+            return []
+        vectors = await self._vectors(drafts)
+        return await self._write(lambda namespace: namespace.add(drafts, vectors, self._model, self._mint))
+
+    async def update(self, record_id: str, text: str) -> MemoryRecord:
+        old = await self._read(lambda namespace: namespace.new_record(record_id), None)
+        if old is None:
+            raise record_missing(record_id)
+        now = self._mint.now()
+        draft = Draft.of(replace(old, text=text), self._max_chars, now)
+        (vectors,) = await self._vectors([draft])
+        return await self._write(lambda namespace: namespace.update(record_id, draft, vectors, self._model, now))
+
+    async def delete(self, record_id: str) -> None:
+        await self._write(lambda namespace: namespace.delete(record_id))
+
+    async def purge(self) -> None:
+        epoch = self._new_epoch()
+
+        async def script(transaction: Transaction) -> None:
+            namespace = await open_namespace(transaction, self._name, epoch)
+            assert namespace is not None  # noqa: S101  # it is made when there is none
+            await namespace.purge(epoch)
+
+        await self._engine.erase(script)
+
+    async def reindex(self, *, progress: Progress | None = None) -> None:
+        """Give every record vectors of the store's embedder, and drop those of any other.
+
+        It goes on where it was stopped. Searches and changes go on meanwhile. `unavailable` when the embedder cannot
+        do it now; what is done until then is kept.
+        """
+        await self._prepare()
+        missing, every = await self._read(lambda namespace: namespace.count_missing(self._model), (0, 0))
+        done = every - missing
+        if progress is not None:
+            progress(done, every)
+        while count := await self._fill():
+            done = min(done + count, every)
+            if progress is not None:
+                progress(done, every)
+        if (model := self._model) is not None:
+            await self._write(lambda namespace: namespace.drop_other_models(model))
+
+    async def _fill(self) -> int:
+        """Index some of the records that are not; how many. `unavailable` when the embedder fails."""
+        missing = await self._read(lambda namespace: namespace.missing(self._model, _BATCH), builtins.list[Missing]())
+        if not missing:
+            return 0
+        drafts = [
+            Draft.of(NewRecord(text=each.text, thread="" if each.turn else None), len(each.text), 0) for each in missing
+        ]
+        vectors = await self._vectors(drafts)
+        if self._model is not None and None in vectors:
+            raise MemoryStoreError("unavailable", "The embedder cannot index the records now; what is done is kept.")
+        filled = builtins.list(zip(missing, drafts, vectors, strict=True))
+        await self._write(lambda namespace: namespace.fill(filled, self._model))
+        return len(missing)
+
+    async def _catch_up(self) -> None:
+        """Bring the index to what is committed now, by whichever process."""
+        await self._prepare()
+        lacking = False
+        while True:
+            generation, seen = self._engine.generation(), self._seen
+            change = await self._read(partial(self._changes, since=seen if seen[0] == generation else None), None)
+            if change is None:
+                if len(self._recall.index):
+                    await self._recall.run(self._recall.reset)
+                return
+            if (generation, change.epoch, change.until) != seen:
+                lacking |= await self._recall.run(partial(self._apply, change, generation, seen))
+            if not change.more:
+                break
+        if lacking:
+            self._index_in_background()
+
+    async def _changes(self, namespace: Namespace, *, since: tuple[int, str, int] | None) -> Changed:
+        after = 0  # from the beginning, unless the index can be brought on
+        if since is not None and not self._recall.index.wasteful:
+            _, epoch, change = since
+            after = change if epoch == namespace.epoch and change >= namespace.forgotten else 0
+        return await namespace.changes(after, self._model, _PAGE)
+
+    def _apply(self, change: Changed, generation: int, seen: tuple[int, str, int]) -> bool:
+        """On the index's thread. Whether some records lack vectors, or what else follows from their text."""
+        if self._seen != seen:  # another search was faster
+            return False
+        if change.since == 0:
+            self._recall.reset()
+        self._recall.index.put(self._recall.unpack(change.entries))
+        self._recall.index.remove(change.removed)
+        self._seen = generation, change.epoch, change.until
+        lacks = self._recall.embedder is not None and any(entry.vectors is None for entry in change.entries)
+        return lacks or bool(change.stale)
+
+    def _index_in_background(self) -> None:
+        if self._filling is None or self._filling.done():
+            self._filling = asyncio.create_task(self._fill_all())
+
+    async def _fill_all(self) -> None:
+        with contextlib.suppress(MemoryStoreError):  # the next search sets it off again, and reindex() says why
+            while await self._fill():
+                pass
+
+    async def _vectors(self, drafts: builtins.list[Draft]) -> builtins.list[bytes | None]:
+        await self._prepare()
+        found = await self._recall.vectors([draft.analysis.passages for draft in drafts])
+        return [self._recall.pack(rows) for rows in found]
+
+    async def _prepare(self) -> None:
+        embedder = self._recall.embedder
+        if embedder is not None and self._model is None:
+            self._model = await self._engine.write(lambda transaction: model_id(transaction, embedder))
+
+    async def _read(self, script: Callable[[Namespace], Awaitable[T]], nothing: T) -> T:
+        async def within(transaction: Transaction) -> T:
+            namespace = await open_namespace(transaction, self._name, None)
+            return nothing if namespace is None else await script(namespace)
+
+        return await self._engine.read(within)
+
+    async def _write(self, script: Callable[[Namespace], Awaitable[T]]) -> T:
+        epoch = self._new_epoch()
+
+        async def within(transaction: Transaction) -> T:
+            namespace = await open_namespace(transaction, self._name, epoch)
+            assert namespace is not None  # noqa: S101  # it is made when there is none
+            return await script(namespace)
+
+        return await self._engine.write(within)
+
+    def _new_epoch(self) -> str:
+        return self._mint.id("recs", self._mint.now())

@@ -1,0 +1,51 @@
+"""The values of record memory. All are frozen; ids and cursors are opaque to everyone but the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from memshelf.origin import Origin
+
+__all__ = ["MemoryRecord", "NewRecord", "RecordPage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRecord:
+    """A record to add, and what recall may know of it.
+
+    `at` is when it happened, if not now; a time without a zone is UTC. `thread` names the conversation that it is a
+    turn of. `replaces` is the id of a record that it corrects.
+    """
+
+    text: str
+    at: datetime | None = None
+    thread: str | None = None
+    origin: Origin | None = None
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecord:
+    """A record as it was when it was read.
+
+    `score`, between 0 and 1, is set in the answers of a search: the closer, the higher. Scores of one search compare
+    with each other; across searches and stores they do not. `replaced_by` is the record that corrects this one.
+    """
+
+    id: str
+    text: str
+    score: float | None = None
+    updated_at: datetime | None = None
+    at: datetime | None = None
+    thread: str | None = None
+    origin: Origin | None = None
+    replaced_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage:
+    """Records, and the cursor of the page after them; `None` on the last one."""
+
+    records: tuple[MemoryRecord, ...]
+    next_cursor: str | None

@@ -1,0 +1,167 @@
+"""Recall, as every store has it: an index, the thread that it lives on, and an embedder that may fail."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from memshelf.embedding.default import default_embedder
+from memshelf.embedding.protocol import Embedder, Vectors
+from memshelf.embedding.text import EMBEDDED_CHARS
+from memshelf.errors import MemoryStoreError
+from memshelf.records.retrieval import weights
+from memshelf.records.retrieval.answers import answers
+from memshelf.records.retrieval.background import GENERAL_MATTERS, QUESTIONS
+from memshelf.records.retrieval.index import Entry, RecordIndex
+from memshelf.records.retrieval.plain import PlainScorer
+from memshelf.records.retrieval.question import Meaning, understand, wall_clock
+
+try:
+    import numpy as np
+
+    from memshelf.embedding.blas import one_thread
+    from memshelf.records.retrieval.scoring import Scorer
+    from memshelf.records.retrieval.vectors import Floats, Table, normalised
+except ImportError:  # the extra `embed` is not installed
+    np = None  # type: ignore[assignment]  # checked before every use
+    one_thread = nullcontext  # type: ignore[assignment]  # nothing to keep back
+
+__all__ = ["EmbedderChoice", "Recall"]
+
+EmbedderChoice: TypeAlias = Embedder | Literal["default"] | None
+"""An embedder, the bundled one if it is installed, or none: recall by words only."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_TO_SPARE = 16
+"""How many more records are ranked than asked for, since some may stand in for those that they replace."""
+
+
+class Recall:
+    """The index of one namespace, and what it takes to fill and to search it.
+
+    Texts are embedded off the event loop, and everything that touches the index runs on its one thread.
+    """
+
+    def __init__(self, embedder: EmbedderChoice) -> None:
+        chosen = default_embedder() if embedder == "default" else embedder
+        if chosen is not None and np is None:
+            _log.warning('Vectors need NumPy: pip install "memshelf[embed]". Records are recalled by their words only.')
+            chosen = None
+        self.embedder = chosen
+        self._said = False
+        self._scale: tuple[Floats, Floats] | None = None
+        self._executor: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all records."""
+        self.index = RecordIndex(Table(self.embedder.dimension) if self.embedder is not None else None)
+        self._scorer = Scorer(self.index) if np is not None else PlainScorer(self.index)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run work that touches the index on its thread."""
+        if self._process != os.getpid():  # a forked child: the thread is not here, and may have been in the middle
+            self._process, self._executor = os.getpid(), None
+            self.reset()
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix="memshelf-recall")
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def close(self) -> None:
+        """End the thread, when it is done with what it was given. It starts again when needed."""
+        executor, self._executor = self._executor, None
+        if executor is not None and self._process == os.getpid():
+            executor.shutdown(wait=False)
+
+    async def vectors(self, texts: Sequence[Sequence[str]]) -> list[Any]:
+        """For each record, the vectors of its passages; `None` for all of them when they cannot be had now."""
+        flat = await self._embed([passage for passages in texts for passage in passages], query=False)
+        if flat is None:
+            return [None] * len(texts)
+        found, at = [], 0
+        for passages in texts:
+            found.append(flat[at : at + len(passages)])
+            at += len(passages)
+        return found
+
+    @staticmethod
+    def pack(vectors: Floats | None) -> bytes | None:
+        """Vectors as they are stored: rows of float16."""
+        return None if vectors is None else vectors.astype("<f2").tobytes()
+
+    def unpack(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """Entries whose vectors are stored bytes, with rows of float32."""
+        if self.embedder is None:
+            yield from (replace(entry, vectors=None) if entry.vectors is not None else entry for entry in entries)
+            return
+        dimension = self.embedder.dimension
+        stored = [entry.vectors or b"" for entry in entries]
+        rows = np.frombuffer(b"".join(stored), "<f2").astype(np.float32).reshape(-1, dimension)
+        at = 0
+        for entry, data in zip(entries, stored, strict=True):
+            count = len(data) // (2 * dimension)
+            yield replace(entry, vectors=rows[at : at + count] if count else None)
+            at += count
+
+    async def search(self, query: str, *, limit: int, now: datetime | None, clock: datetime) -> list[tuple[int, float]]:
+        """The keys of the records that answer the query best, with their scores, best first."""
+        query = query[:EMBEDDED_CHARS]
+        if not query.strip() or not len(self.index):
+            return []
+        meaning = await self._meaning(query)
+        moment = wall_clock(now, clock)
+
+        def rank() -> list[tuple[int, float]]:
+            index = self.index
+            question = understand(query, index, now=moment, meaning=meaning)
+            with one_thread():
+                return answers(index, self._scorer.rank(question, limit + _TO_SPARE), limit)
+
+        return await self.run(rank)
+
+    async def _meaning(self, query: str) -> Meaning | None:
+        if self._scale is None:
+            scale = await self._embed([*QUESTIONS, *GENERAL_MATTERS], query=True)
+            if scale is None:
+                return None
+            self._scale = scale[: len(QUESTIONS)].mean(axis=0), scale[len(QUESTIONS) :]
+        vectors = await self._embed([query], query=True)
+        if vectors is None:
+            return None
+        questions, general = self._scale
+        # All questions are alike in being questions; what is left is what this one is about.
+        vector = normalised(vectors[0] - questions)[0]
+        closest = np.sort(general @ vector)[-weights.CLOSEST_MATTERS :]
+        return Meaning(vector, float(closest.mean()))
+
+    async def _embed(self, texts: list[str], *, query: bool) -> Floats | None:
+        if self.embedder is None:
+            return None
+        if not texts:
+            return np.empty((0, self.embedder.dimension), np.float32)
+        try:
+            vectors = _checked(await self.embedder.embed(texts, query=query), len(texts), self.embedder.dimension)
+        except (MemoryStoreError, ValueError) as error:
+            if not self._said:
+                self._said = True
+                _log.warning("Records are recalled by their words only for now: the embedder failed (%s).", error)
+            return None
+        self._said = False
+        return vectors
+
+
+def _checked(vectors: Vectors, count: int, dimension: int) -> Floats:
+    rows = normalised(vectors)
+    if rows.shape != (count, dimension) or not np.isfinite(rows).all():
+        raise MemoryStoreError("unavailable", "It did not answer one whole vector for each text.")
+    return rows

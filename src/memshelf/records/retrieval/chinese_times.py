@@ -1,0 +1,136 @@
+"""Time expressions in Chinese."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memshelf.records.retrieval.days import (
+    Context,
+    Found,
+    Part,
+    Stretch,
+    around,
+    day,
+    month,
+    month_away,
+    months,
+    recent,
+    week,
+    year,
+)
+
+__all__ = ["chinese_times"]
+
+_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "几": 3}
+_NUMBER = r"[0-9]{1,3}|[一二三四五六七八九十]{1,3}"
+_YEAR_WORDS = {"前年": -2, "去年": -1, "今年": 0, "明年": 1}
+_YEAR = r"(?:(?P<year>(?:19|20)[0-9]{2})\s*年|(?P<relative_year>前年|去年|今年|明年))"
+_MONTH_PARTS: dict[str, Part] = {
+    "初": (1, 10), "上旬": (1, 10), "中": (11, 20), "中旬": (11, 20), "中下旬": (11, 31),
+    "下旬": (21, 31), "底": (21, 31), "末": (21, 31),
+}  # fmt: skip
+_YEAR_PARTS = {
+    "初": (1, 2), "中": (5, 8), "底": (11, 12), "末": (11, 12), "上半年": (1, 6), "下半年": (7, 12),
+    "春天": (3, 5), "夏天": (6, 8), "秋天": (9, 11), "冬天": (12, 2),
+}  # fmt: skip
+_DAY_WORDS = {
+    "大前天": -3, "前天": -2, "昨天": -1, "昨日": -1, "昨晚": -1, "今天": 0, "今日": 0, "今早": 0, "今晚": 0,
+    "明天": 1, "后天": 2,
+}  # fmt: skip
+_OFFSETS = {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1}
+_UNITS = {"天": 1, "日": 1, "周": 7, "星期": 7, "礼拜": 7, "月": 30, "年": 365}
+# Feasts of the lunar calendar move: the days that they can fall on.
+_FEASTS = {
+    "元旦": ((1, 1), (1, 3)), "情人节": ((2, 14), (2, 14)), "妇女节": ((3, 8), (3, 8)), "清明": ((4, 3), (4, 6)),
+    "劳动节": ((5, 1), (5, 5)), "五一": ((5, 1), (5, 5)), "儿童节": ((6, 1), (6, 1)), "国庆": ((10, 1), (10, 8)),
+    "圣诞": ((12, 24), (12, 26)), "春节": ((1, 20), (2, 20)), "元宵": ((2, 5), (3, 6)), "端午": ((5, 28), (6, 25)),
+    "中秋": ((9, 8), (10, 8)),
+}  # fmt: skip
+
+_TO = r"\s*(?:至|到|-|—|~|～)\s*"
+_DATE = re.compile(
+    rf"(?:{_YEAR}\s*的?)?(?P<month>{_NUMBER})\s*月(?!前|后|内)份?"
+    rf"(?:(?P<day>{_NUMBER})\s*[日号]?(?:(?:{_TO}|和|、)(?:(?P<last_month>{_NUMBER})月)?(?P<last_day>{_NUMBER})\s*[日号])?"
+    rf"|的?(?P<part>中下旬|上旬|中旬|下旬|初|中(?!午)|底|末)"
+    rf"|{_TO}(?P<to_month>{_NUMBER})\s*月)?"
+)
+_WHOLE_YEAR = re.compile(rf"{_YEAR}(?!\s*的?(?:{_NUMBER})\s*月)年?(?P<part>上半年|下半年|[春夏秋冬]天|初|中|底|末)?")
+_DAY = re.compile("|".join(sorted(_DAY_WORDS, key=len, reverse=True)))
+_WEEK = re.compile(r"(?P<offset>上上|上|这|本|下)个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?")
+_MONTH = re.compile(r"(?P<offset>上上|上|这|本|下)个?月(?P<part>初|中|底|末)?")
+_AGO = re.compile(rf"(?P<count>{_NUMBER}|[两几])\s*个?(?P<unit>天|日|周|星期|礼拜|月|年)(?:之|以)?(?P<direction>前|后)")
+_RECENT = re.compile("最近|近来|近期|近日")
+_FEAST = re.compile("|".join(_FEASTS))
+
+
+def chinese_times(text: str, context: Context) -> Iterator[Found]:
+    for match in _DATE.finditer(text):
+        yield _found(match, [_date(match, year) for year in context.or_any(_year(match, context))])
+    for match in _WHOLE_YEAR.finditer(text):
+        number = _year(match, context)
+        part = _YEAR_PARTS.get(match["part"])
+        if number is not None:
+            yield _found(match, [months(number, *part) if part else year(number)])
+    for match in _DAY.finditer(text):
+        yield _found(match, [around(context.today, _DAY_WORDS[match[0]], 1)])
+    for match in _WEEK.finditer(text):
+        yield _found(match, [_week(match, context)])
+    for match in _MONTH.finditer(text):
+        part_of_month = _MONTH_PARTS.get(match["part"], (1, 31))
+        yield _found(match, [month_away(context.today, _OFFSETS[match["offset"]], part_of_month)])
+    for match in _AGO.finditer(text):
+        unit = _UNITS[match["unit"]]
+        days = _number(match["count"]) * unit
+        yield _found(match, [around(context.today, -days if match["direction"] == "前" else days, unit)])
+    for match in _RECENT.finditer(text):
+        yield _found(match, [recent(context.today)])
+    for match in _FEAST.finditer(text):
+        first, last = _FEASTS[match[0]]
+        ends = [(day(year, *first), day(year, *last)) for year in context.years]
+        yield _found(match, [Stretch(start.first, end.last) for start, end in ends if start and end])
+
+
+def _found(match: re.Match[str], stretches: list[Stretch] | list[Stretch | None]) -> Found:
+    return Found(tuple(each for each in stretches if each is not None), *match.span())
+
+
+def _year(match: re.Match[str], context: Context) -> int | None:
+    if match["year"]:
+        return int(match["year"])
+    return context.today.year + _YEAR_WORDS[match["relative_year"]] if match["relative_year"] else None
+
+
+def _date(match: re.Match[str], year: int) -> Stretch | None:
+    number = _number(match["month"])
+    if match["day"]:
+        first = day(year, number, _number(match["day"]))
+        if not match["last_day"]:
+            return first
+        last = day(year, _number(match["last_month"]) if match["last_month"] else number, _number(match["last_day"]))
+        return Stretch(first.first, last.last) if first and last and first.first <= last.last else first
+    if match["to_month"]:
+        return months(year, number, _number(match["to_month"]))
+    return month(year, number, _MONTH_PARTS.get(match["part"], (1, 31)))
+
+
+def _week(match: re.Match[str], context: Context) -> Stretch:
+    whole = week(context.today, _OFFSETS[match["offset"]])
+    if not match["weekday"]:
+        return whole
+    if match["weekday"] == "末":
+        return Stretch(whole.first + 5, whole.last)
+    weekday = whole.first + "一二三四五六日".find(match["weekday"].replace("天", "日"))
+    return Stretch(weekday, weekday)
+
+
+def _number(text: str) -> int:
+    if text.isascii():
+        return int(text)
+    tens, ten, ones = text.rpartition("十")
+    if ten:
+        return (_DIGITS.get(tens, 1) if tens else 1) * 10 + (_DIGITS.get(ones, 0) if ones else 0)
+    number = 0
+    for digit in text:
+        number = number * 10 + _DIGITS[digit]
+    return number

@@ -1,0 +1,149 @@
+"""Time expressions in English, and dates in figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memshelf.records.retrieval.days import (
+    Context,
+    Found,
+    Part,
+    Stretch,
+    around,
+    day,
+    month,
+    month_away,
+    months,
+    recent,
+    week,
+    year,
+)
+
+__all__ = ["english_times"]
+
+_MONTH_NAMES = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
+_MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_COUNTS = {
+    word: count
+    for count, word in enumerate(
+        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+    )
+} | {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
+_UNITS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11), "winter": (12, 2)}
+_PARTS: dict[str, Part] = {
+    "early": (1, 10), "beginning of": (1, 10), "start of": (1, 10), "mid": (11, 20), "middle of": (11, 20),
+    "late": (21, 31), "end of": (21, 31), "first half of": (1, 15), "second half of": (16, 31),
+}  # fmt: skip
+_OFFSETS = {"last": -1, "past": -1, "previous": -1, "this": 0, "next": 1, "coming": 1}
+_DAYS = {
+    "the day before yesterday": -2, "yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "this morning": 0,
+    "tomorrow": 1,
+}  # fmt: skip
+_FEASTS = {"christmas": (12, 20, 27), "halloween": (10, 28, 31), "valentine": (2, 12, 15), "new year": (1, 1, 2)}
+# These are words of their own, too: a month only with a day, a year, a part or a capital letter.
+_AMBIGUOUS = frozenset(("may", "march", "mar", "dec", "jan", "sept"))
+
+_YEAR = r"(?:19|20)\d\d"
+_ISO = re.compile(rf"(?<![\d-])(?P<year>{_YEAR})[-/.](?P<month>\d\d?)(?:[-/.](?P<day>\d\d?))?(?!\d)")
+_DATE = re.compile(
+    rf"\b(?:(?P<part>{'|'.join(_PARTS)})[ -]+)?(?:(?P<day>\d\d?)(?:st|nd|rd|th)?(?: of)?,? +)?"
+    rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
+    rf"(?:,? +(?:the )?(?P<day_after>\d\d?)(?:st|nd|rd|th)?\b(?!\d))?(?:,?(?: of)? *(?P<year>{_YEAR})\b)?",
+    re.IGNORECASE,
+)
+_SEASON = re.compile(
+    rf"\b(?:(?P<offset>last|this|next) )?(?P<season>{'|'.join(_SEASONS)})(?: of)?(?: (?P<year>{_YEAR}))?\b",
+    re.IGNORECASE,
+)
+_WHOLE_YEAR = re.compile(rf"\b(?:in|during|of|since|until|by|year) (?P<year>{_YEAR})\b", re.IGNORECASE)
+_DAY = re.compile(rf"\b(?:{'|'.join(_DAYS)})\b", re.IGNORECASE)
+_RELATIVE = re.compile(
+    rf"\b(?P<offset>{'|'.join(_OFFSETS)}) (?P<unit>weekend|week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE
+)
+_AGO = re.compile(rf"\b(?P<count>\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (?P<unit>day|week|month|year)s? ago\b", re.I)
+_RECENT = re.compile(r"\b(?:recently|lately)\b", re.IGNORECASE)
+_FEAST = re.compile(rf"\b(?:{'|'.join(_FEASTS)})", re.IGNORECASE)
+
+
+def english_times(text: str, context: Context) -> Iterator[Found]:
+    for match in _ISO.finditer(text):
+        number, of_month = int(match["year"]), int(match["month"])
+        yield _found(match, [day(number, of_month, int(match["day"])) if match["day"] else month(number, of_month)])
+    for match in _DATE.finditer(text):
+        if _names_a_month(match):
+            years = context.or_any(int(match["year"]) if match["year"] else None)
+            yield _found(match, [_date(match, number) for number in years])
+    for match in _SEASON.finditer(text):
+        yield _found(match, _season(match, context))
+    for match in _WHOLE_YEAR.finditer(text):
+        yield _found(match, [year(int(match["year"]))])
+    for match in _DAY.finditer(text):
+        yield _found(match, [around(context.today, _DAYS[match[0].lower()], 1)])
+    for match in _RELATIVE.finditer(text):
+        yield _found(match, [_relative(match, context)])
+    for match in _AGO.finditer(text):
+        count, unit = match["count"].lower(), _UNITS[match["unit"].lower()]
+        days = (int(count) if count.isdigit() else _COUNTS[count]) * unit
+        yield _found(match, [around(context.today, -days, unit)])
+    for match in _RECENT.finditer(text):
+        yield _found(match, [recent(context.today)])
+    for match in _FEAST.finditer(text):
+        of_month, first, last = _FEASTS[match[0].lower()]
+        yield _found(match, [month(number, of_month, (first, last)) for number in context.years])
+
+
+def _found(match: re.Match[str], stretches: list[Stretch] | list[Stretch | None]) -> Found:
+    return Found(tuple(each for each in stretches if each is not None), *match.span())
+
+
+def _names_a_month(match: re.Match[str]) -> bool:
+    name = match["month"]
+    if match["day"] or match["day_after"] or match["year"] or match["part"] or name.lower() not in _AMBIGUOUS:
+        return True
+    return bool(name[0].isupper() and match.start() > 0)
+
+
+def _date(match: re.Match[str], year: int) -> Stretch | None:
+    number = _MONTHS[match["month"].lower()]
+    if match["day"] or match["day_after"]:
+        return day(year, number, int(match["day"] or match["day_after"]))
+    return month(year, number, _PARTS[match["part"].lower()] if match["part"] else (1, 31))
+
+
+def _season(match: re.Match[str], context: Context) -> list[Stretch | None]:
+    first, last = _SEASONS[match["season"].lower()]
+    if match["year"]:
+        return [months(int(match["year"]), first, last)]
+    if match["offset"]:
+        return [months(context.today.year + _OFFSETS[match["offset"].lower()], first, last)]
+    if match["season"].lower() in ("spring", "fall"):  # words of their own, too
+        return []
+    return [months(number, first, last) for number in context.years]
+
+
+def _relative(match: re.Match[str], context: Context) -> Stretch | None:
+    offset, unit = _OFFSETS[match["offset"].lower()], match["unit"].lower()
+    today = context.today
+    if unit == "year":
+        return year(today.year + offset)
+    if unit == "month":
+        return month_away(today, offset)
+    whole = week(today, offset)
+    if unit == "week":
+        return whole
+    if unit == "weekend":
+        return Stretch(whole.first + 5, whole.last)
+    # "Last Friday" is the latest one before today, "next Friday" the first one after it.
+    ordinal = week(today, 0).first + _WEEKDAYS.index(unit)
+    if offset < 0 and ordinal >= today.toordinal():
+        ordinal -= 7
+    if offset > 0 and ordinal <= today.toordinal():
+        ordinal += 7
+    return Stretch(ordinal, ordinal)

@@ -1,0 +1,152 @@
+"""What a search needs of the records of one namespace, in memory. One thread at a time."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import insort
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memshelf.records.retrieval.days import EPOCH_DAY, MICROS_A_DAY
+from memshelf.records.retrieval.postings import Postings
+
+if TYPE_CHECKING:
+    from memshelf.records.retrieval.vectors import Table
+
+__all__ = ["Entry", "RecordIndex"]
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record, as the index takes it. `key` numbers records in the order they were added.
+
+    `at` is in microseconds since 1970, `terms` are packed, `vectors` are rows of float32 of length 1: the whole text,
+    then its sentences; `None` when there are none yet.
+    """
+
+    key: int
+    at: int
+    terms: array[int]
+    thread: str | None = None
+    speaker: str | None = None
+    asks: bool = False
+    replaced_by: int | None = None
+    vectors: Any = None  # an ndarray, and NumPy is optional
+
+
+class RecordIndex:
+    """Records take slots in the order they come; a changed record takes a new one, and its old slot stays dead.
+
+    Columns are arrays of the standard library, which grow cheaply; with NumPy they are viewed without a copy.
+    """
+
+    def __init__(self, table: Table | None = None) -> None:
+        """`table` keeps the vectors; without it the search is lexical."""
+        self.table = table
+        self.postings = Postings()
+        self.keys = array("q")
+        self.at = array("q")
+        self.lengths = array("I")
+        self.threads = array("i")
+        self.before = array("i")
+        self.after = array("i")
+        self.speakers = array("i")
+        self.asks = array("B")
+        self.alive = array("B")
+        self.speaker_names: dict[str, int] = {}
+        self.replaced: dict[int, int] = {}
+        """The slot of a replaced record, and the key of the one that replaces it."""
+        self.version = 0
+        """Grows with every change."""
+        self._slots: dict[int, int] = {}
+        self._thread_ids: dict[str, int] = {}
+        self._members: list[list[tuple[int, int, int]]] = []
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @property
+    def thread_count(self) -> int:
+        return len(self._members)
+
+    @property
+    def wasteful(self) -> bool:
+        """More than half of the slots are dead: it is time to build the index anew."""
+        return len(self.keys) > 1_000 and len(self.keys) > 2 * len(self)
+
+    def slot(self, key: int) -> int | None:
+        return self._slots.get(key)
+
+    def day(self, slot: int) -> int:
+        """The proleptic ordinal of a record's day."""
+        return self.at[slot] // MICROS_A_DAY + EPOCH_DAY
+
+    def days(self) -> tuple[int, int]:
+        """The first and last day of any record."""
+        return min(self.at) // MICROS_A_DAY + EPOCH_DAY, max(self.at) // MICROS_A_DAY + EPOCH_DAY
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        """Add records, or put them in the place of those with the same keys."""
+        self.version += 1
+        fresh: list[tuple[int, array[int]]] = []
+        for entry in entries:
+            self._forget(entry.key)
+            slot = len(self.keys)
+            self._slots[entry.key] = slot
+            self.keys.append(entry.key)
+            self.at.append(entry.at)
+            self.lengths.append(len(entry.terms))
+            self.asks.append(entry.asks)
+            self.alive.append(1)
+            self.before.append(_NONE)
+            self.after.append(_NONE)
+            self.speakers.append(_NONE if entry.speaker is None else self._speaker(entry.speaker))
+            self.threads.append(_NONE if entry.thread is None else self._join(entry.thread, slot))
+            if entry.replaced_by is not None:
+                self.replaced[slot] = entry.replaced_by
+            if self.table is not None:
+                self.table.append(entry.vectors)
+            fresh.append((slot, entry.terms))
+        self.postings.add(fresh)
+
+    def remove(self, keys: Iterable[int]) -> None:
+        self.version += 1
+        for key in keys:
+            self._forget(key)
+
+    def _forget(self, key: int) -> None:
+        slot = self._slots.pop(key, None)
+        if slot is None:
+            return
+        self.alive[slot] = 0
+        self.replaced.pop(slot, None)
+        if (thread := self.threads[slot]) != _NONE:
+            self._members[thread].remove((self.at[slot], key, slot))
+            self._link(self.before[slot], self.after[slot])
+
+    def _speaker(self, name: str) -> int:
+        return self.speaker_names.setdefault(name, len(self.speaker_names))
+
+    def _join(self, name: str, slot: int) -> int:
+        """Take the place in the thread that the time gives; of one time, in the order of adding."""
+        thread = self._thread_ids.setdefault(name, len(self._members))
+        if thread == len(self._members):
+            self._members.append([])
+        members = self._members[thread]
+        place = (self.at[slot], self.keys[slot], slot)
+        insort(members, place)
+        at = len(members) - 1
+        if members[at] != place:
+            at = members.index(place)
+        self._link(members[at - 1][2] if at else _NONE, slot)
+        self._link(slot, members[at + 1][2] if at + 1 < len(members) else _NONE)
+        return thread
+
+    def _link(self, before: int, after: int) -> None:
+        if before != _NONE:
+            self.after[before] = after
+        if after != _NONE:
+            self.before[after] = before

@@ -1,0 +1,50 @@
+"""When a question is about: its time expressions as stretches of days, and what of it remains without them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import date
+
+from memshelf.records.retrieval.chinese_times import chinese_times
+from memshelf.records.retrieval.days import Context, Stretch
+from memshelf.records.retrieval.english_times import english_times
+
+__all__ = ["closeness", "fading", "read_times", "specificity"]
+
+_MOST_STRETCHES = 64
+
+
+def read_times(text: str, today: date, years: Iterable[int]) -> tuple[list[Stretch], str]:
+    """The days that the text speaks of, and the text without the words for them.
+
+    `today` is what relative expressions count from; a date without a year is of each of the `years`.
+    """
+    context = Context(today, tuple(years))
+    found = [each for find in (chinese_times, english_times) for each in find(text, context) if each.stretches]
+    stretches = dict.fromkeys(stretch for each in found for stretch in each.stretches)
+    rest = list(text)
+    for each in found:
+        rest[each.start : each.end] = [" "] * (each.end - each.start)
+    return list(stretches)[:_MOST_STRETCHES], "".join(rest)
+
+
+def specificity(stretch: Stretch) -> float:
+    """How much it says that a record is of that time: a day more than a year."""
+    days = stretch.last - stretch.first + 1
+    return 1.0 if days <= 3 else 0.8 if days <= 31 else 0.4
+
+
+def fading(stretch: Stretch) -> float:
+    """In how many days the closeness of what is outside fades away."""
+    return max(2.0, (stretch.last - stretch.first + 1) / 10)
+
+
+def closeness(day: int, stretches: Sequence[Stretch]) -> float:
+    """From 1, within a day that the question names, to 0."""
+    best = 0.0
+    for each in stretches:
+        distance = max(each.first - day, day - each.last, 0)
+        near = 1.0 if distance == 0 else 0.8 * math.exp(-distance / fading(each))
+        best = max(best, near * specificity(each))
+    return best

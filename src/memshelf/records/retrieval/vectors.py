@@ -1,0 +1,113 @@
+"""The vectors of an index. Needs NumPy."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memshelf.records.retrieval import weights
+
+__all__ = ["Floats", "Table", "normalised"]
+
+Floats = NDArray[np.float32]
+
+_SAMPLE = 256
+_CLOSEST = 4
+_SAME = 0.999
+
+
+def normalised(vectors: object) -> Floats:
+    """Rows of length 1, as float32. A row of zeros stays one."""
+    rows = np.array(vectors, np.float32, ndmin=2)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
+    return rows
+
+
+class Table:
+    """One row a record for its whole text, in the order of slots, and further ones for its sentences."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        self.wholes = _Rows(dimension)
+        self.sentences = _Rows(dimension)
+        self._owners = array("i")
+        """The slot of each first sentence, and in `_starts` the row of it."""
+        self._starts = array("i")
+        self._missing = array("B")
+        self._density = array("f")
+        self._sample: Floats | None = None
+        self._sampled_at = 0
+
+    def append(self, vectors: Floats | None) -> None:
+        """The vectors of the next slot."""
+        slot = len(self._missing)
+        self._missing.append(vectors is None)
+        self._density.append(np.nan)
+        if vectors is None:
+            self.wholes.append(np.zeros((1, self.dimension), np.float32))
+            return
+        self.wholes.append(vectors[:1])
+        if len(vectors) > 1:
+            self._owners.append(slot)
+            self._starts.append(self.sentences.count)
+            self.sentences.append(vectors[1:])
+
+    def closeness(self, question: Floats) -> Floats:
+        """The cosine of every slot: of its whole text and, where it has several sentences, of the best of them."""
+        found = self.wholes.rows() @ question
+        if self._owners:
+            best = np.maximum.reduceat(self.sentences.rows() @ question, np.frombuffer(self._starts, np.int32))
+            owners = np.frombuffer(self._owners, np.int32)
+            found[owners] += weights.SENTENCE * (best - found[owners])
+        return found
+
+    def missing(self) -> NDArray[np.bool_]:
+        """The slots that have no vector."""
+        return np.frombuffer(self._missing, np.bool_)
+
+    def density(self, slots: NDArray[np.intp]) -> Floats:
+        """How close records are to the closest of a sample of all of them."""
+        sample = self._sample_rows()
+        known = np.frombuffer(self._density, np.float32)
+        unknown = slots[np.isnan(known[slots])]
+        if len(unknown):
+            known[unknown] = _density(self.wholes.rows()[unknown], sample)
+        return known[slots].copy()
+
+    def _sample_rows(self) -> Floats:
+        count = self.wholes.count
+        if self._sample is None or not self._sampled_at / 2 <= count <= self._sampled_at * 2:
+            at = np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.intp)
+            self._sample, self._sampled_at = self.wholes.rows()[at].copy(), count
+            self._density = array("f", [np.nan]) * count
+        return self._sample
+
+
+def _density(rows: Floats, sample: Floats) -> Floats:
+    close = rows @ sample.T
+    close[close > _SAME] = 0.0  # the record itself
+    closest = min(_CLOSEST, close.shape[1])
+    top: Floats = np.partition(close, close.shape[1] - closest, axis=1)[:, -closest:].mean(axis=1)
+    return top
+
+
+class _Rows:
+    """A matrix that grows in place, so that no second copy of it is needed."""
+
+    def __init__(self, dimension: int) -> None:
+        self.count = 0
+        self._matrix = np.empty((0, dimension), np.float32)
+
+    def append(self, rows: Floats) -> None:
+        needed = self.count + len(rows)
+        if needed > len(self._matrix):
+            # Nobody else holds on to the matrix: `rows` are used within one search.
+            self._matrix.resize((needed + needed // 8 + 16, self._matrix.shape[1]), refcheck=False)
+        self._matrix[self.count : needed] = rows
+        self.count = needed
+
+    def rows(self) -> Floats:
+        return self._matrix[: self.count]

@@ -1,0 +1,82 @@
+"""Every number of the mix, in one place. `bench/records.py` measures them; docs/architecture.md says what did not help.
+
+Scores are in the unit of one rare word of the question found in a record. The words lead where the question shares
+several with a record, as in conversations and logs; where it shares none or one, as with facts asked for in other
+words, the vectors do.
+"""
+
+from __future__ import annotations
+
+import math
+
+SATURATION, LENGTH_WEIGHT = 1.2, 0.6
+"""BM25's k1 and b, over records; a passage of a conversation and a whole one are weighed alike."""
+
+DENSE, DENSE_IN_THREAD = 0.15, 0.1
+"""A standard deviation of closeness in meaning. A turn on its own says little of what it is about."""
+
+DENSITY = 0.3
+"""How much closeness to other records counts against closeness to the question: what is close to everything."""
+
+NEIGHBOUR_MEANING = 0.7
+"""The turns beside a turn, in what it means."""
+
+SENTENCE = 0.5
+"""The best sentence of a record with several, against the whole of it."""
+
+AFTER_QUESTION, AFTER_TURN = 1.0, 0.1
+"""The share of the score of the turn before: most, when that one asks and this one answers."""
+
+PASSAGE, THREAD = 1.0, 0.6
+"""Words found within two turns of a turn, and anywhere in its thread."""
+
+PASSAGE_REACH = 2
+
+ASKING, SPEAKER = -0.1, 0.1
+"""A turn that asks rather than tells, and one of the only speaker that the question names."""
+
+TIME = 0.85
+"""A record of just the day that the question names."""
+
+DOUBT = 1.5
+"""How many rare words must match before words alone are trusted."""
+
+IN_THREAD = 0.67
+"""Brings the scores of turns, which have more parts, to those of single records."""
+
+GENERAL, COVERED, SPEAKS_OF_SOMEBODY, FLOOR = 0.6, 0.5, 0.05, 0.105
+"""A question recalls nothing if its closest record is hardly closer to it than general knowledge and small talk
+(`background`) are, in cosines of the bundled model. Words of the question that a record has count for it, and a little
+that it speaks of somebody: "my", "the user", "他"."""
+
+CLOSEST_MATTERS = 4
+"""How many of those are compared with it."""
+
+REPLACED = 1.0
+"""How far a record falls behind the one that replaces it."""
+
+CANDIDATES = 400
+"""How many records the slower parts of the mix look at."""
+
+_USUAL = 1.6
+"""BM25 of one word found once in a record of usual length, in units of its rarity."""
+
+
+def rarity(records: int, holding: int) -> float:
+    """What it says that a record holds a word that `holding` of all records hold."""
+    return math.log(1 + max(0.0, records - holding + 0.5) / (holding + 0.5))
+
+
+def coverage(best: float, reachable: float) -> float:
+    """The share of a question's words, by rarity, that the record with the score `best` has."""
+    return min(1.0, best / reachable * (SATURATION + 1) / _USUAL) if reachable else 0.0
+
+
+def scale(reachable: float, records: int) -> float:
+    """Brings BM25 to the mix. A long question can match more, and then says more; but not in proportion."""
+    return 1 / math.sqrt(reachable * (SATURATION + 1) * math.log(1 + records)) if reachable else 0.0
+
+
+def trust(best: float, covered: float, records: int) -> float:
+    """How far words alone are trusted, from 0 to 1: if they cover the question, or if many of them match."""
+    return 1 - (1 - covered) * math.exp(-best / _USUAL / math.log(1 + records) / DOUBT)

@@ -1,0 +1,69 @@
+"""What the words of a question say of each record. Needs NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memshelf.records.retrieval import weights
+from memshelf.records.retrieval.columns import Columns, Slots, saturated
+from memshelf.records.retrieval.index import RecordIndex
+from memshelf.records.retrieval.terms import COUNT_BITS, MOST_COUNTED
+from memshelf.records.retrieval.vectors import Floats
+
+__all__ = ["Words"]
+
+
+class Words:
+    """BM25 over records and, for turns of a conversation, over the passage around them and their whole thread."""
+
+    def __init__(self, index: RecordIndex, columns: Columns, terms: dict[int, float]) -> None:
+        self._columns = columns
+        self._single = np.zeros(len(index.keys), np.float32)
+        self._passage = np.zeros(len(index.keys) if columns.threaded else 0, np.float32)
+        self._thread = np.zeros(index.thread_count, np.float32)
+        reachable = 0.0
+        for term, weight in terms.items():
+            postings = np.frombuffer(index.postings.of(term), np.uint32)
+            rarity = weight * weights.rarity(len(index), len(postings))
+            reachable += rarity * (weights.SATURATION + 1)
+            if len(postings):
+                slots = (postings >> COUNT_BITS).astype(np.intp)
+                self._add(slots, (postings & MOST_COUNTED).astype(np.float32), rarity)
+        self._single *= columns.alive
+        best = float(self._single.max())
+        self.coverage = weights.coverage(best, reachable)
+        """The share of the question's words, by rarity, that the best record has."""
+        self._scale = weights.scale(reachable, len(index))
+        self._trust = weights.trust(best, self.coverage, len(index))
+
+    def _add(self, slots: Slots, counts: Floats, rarity: float) -> None:
+        columns = self._columns
+        self._single[slots] += rarity * saturated(counts, columns.norms[slots])
+        if not columns.threaded:
+            return
+        turns = columns.in_thread[slots] & columns.alive[slots]
+        slots, counts = slots[turns], counts[turns]
+        if not len(slots):
+            return
+        reached, of = columns.passages_of(slots)
+        touched, at = np.unique(reached, return_inverse=True)
+        tally = np.bincount(at, counts[of]).astype(np.float32)
+        self._passage[touched] += rarity * saturated(tally, columns.passage_norms[touched])
+        tally = np.bincount(columns.threads[slots], counts, len(self._thread)).astype(np.float32)
+        self._thread += rarity * saturated(tally, columns.thread_norms)
+
+    @property
+    def matched(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """The records that have any of the words."""
+        return self._single > 0
+
+    def scores(self) -> Floats:
+        columns, single = self._columns, self._single
+        if not columns.threaded:
+            return single * np.float32(self._scale * self._trust)
+        follows = columns.before >= 0
+        share = weights.AFTER_TURN + (weights.AFTER_QUESTION - weights.AFTER_TURN) * columns.asks[columns.before]
+        handed_on = np.where(follows, share * single[columns.before], 0.0)
+        turns = single + handed_on + weights.PASSAGE * self._passage + weights.THREAD * self._thread[columns.threads]
+        mixed = np.where(columns.in_thread, weights.IN_THREAD * turns, self._trust * single)
+        return np.asarray(self._scale * mixed, np.float32)
