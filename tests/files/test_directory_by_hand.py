@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import stat
+import subprocess
 import unicodedata
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from memshelf import Changes, DirectoryFileStore, FullResync, MemoryStoreError, Origin
+from memshelf.files.backends.directory.content import READABLE_BYTES
 from memshelf.files.backends.directory.disk import Disk
 from memshelf.testing import refused
 from memshelf.testing.harness import contents, put
@@ -223,6 +226,27 @@ async def test_a_directory_in_the_way_is_used_when_it_is_empty_and_named_when_it
     assert await contents(store) == {"empty": "x", "free": "one"}
 
 
+async def test_a_directory_in_the_way_stays_when_anything_below_it_is_no_memory_path(
+    root: Path, store: DirectoryFileStore
+) -> None:
+    deep = root / "deep"
+    deep.mkdir(parents=True)
+    at = os.open(deep, os.O_RDONLY)
+    for _ in range(1_200):  # deeper than a path of the memory, than the files a process may open, than the call stack
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    (root / "odd" / "a\\b").mkdir(parents=True)
+    for path in ("deep", "odd"):
+        error = await refused("invalid_path", store.write(path, "x", expected=None, origin=ORIGIN))
+        assert "is a directory with things that are no memory files" in error.message
+    assert (deep / "d" / "d").is_dir()
+    assert [each.name for each in (root / "odd").iterdir()] == ["a\\b"]
+    subprocess.run(["rm", "-rf", deep], check=True)  # what pytest removes directories with is recursive
+
+
 # A person at the same files
 
 
@@ -419,3 +443,34 @@ async def test_a_name_that_composes_to_plain_letters_is_left_out(root: Path, sto
         _by_hand(root, name, "x")
     assert await store.list() == []
     await refused("not_found", store.read(kelvin))
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "socket", "too large"])
+async def test_a_foreign_thing_under_the_composed_name_hides_the_decomposed_one_and_stays(
+    root: Path, store: DirectoryFileStore, kind: str
+) -> None:
+    _by_hand(root, "other", "x")
+    _by_hand(root, NFD, "decomposed")
+    if (root / NFC).exists():
+        pytest.skip("this disk does not tell Unicode forms apart")
+    assert (await store.read(NFC)).text == "decomposed"
+    assert NFC in await contents(store)
+    match kind:
+        case "link":
+            (root / NFC).symlink_to("other")
+        case "dangling link":
+            (root / NFC).symlink_to("nowhere")
+        case "pipe":
+            os.mkfifo(root / NFC)
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as listener, contextlib.chdir(root):
+                listener.bind(NFC)
+        case "too large":
+            with (root / NFC).open("wb") as file:
+                file.truncate(READABLE_BYTES + 1)
+    assert await contents(store) == {"other": "x"}, "a listed file can be read"
+    assert await store.list() == await DirectoryFileStore(root).list()
+    await store.purge()
+    assert {each.name for each in root.iterdir()} == {".memshelf", NFC, NFD}
+    (root / NFC).unlink()
+    assert await contents(store) == {NFC: "decomposed"}

@@ -71,14 +71,7 @@ def describe(text: str, format: FileFormat = FileFormat()) -> str | None:  # noq
     frontmatter, body = _split(text, format)
     if frontmatter is not None and (description := _description(frontmatter, format)) is not None:
         return description
-    start = 0
-    while start < len(body):
-        end = body.find("\n", start)
-        end = len(body) if end < 0 else end
-        if line := body[start:end].strip():
-            return line[: format.description_chars]
-        start = end + 1
-    return None
+    return body.lstrip().partition("\n")[0].rstrip()[: format.description_chars] or None
 
 
 def _split(text: str, format: FileFormat) -> tuple[str | None, str]:

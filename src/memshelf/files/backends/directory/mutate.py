@@ -17,7 +17,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory.content import no_directory, version_of
 from memshelf.files.backends.directory.disk import Disk
 from memshelf.files.backends.directory.lock import Exclusive
-from memshelf.files.backends.directory.names import actual
+from memshelf.files.backends.directory.names import actual, memory_path
 from memshelf.files.backends.directory.scan import nothing, scan
 from memshelf.files.backends.directory.tree import Tree, Way
 from memshelf.files.decide import Delete, Move, Request, Write, decide
@@ -233,7 +233,8 @@ class Mutations:
             self._disk.close(fd)
 
     def _remove_empty(self, name: str, at: int, path: str) -> None:
-        """Remove a directory in which there are only directories; `invalid_path` when there is anything else."""
+        """Remove a directory in which there are only directories that memory paths lead to; `invalid_path` when there
+        is anything else."""
         try:
             inside = self._disk.open_directory(name, at)
         except FileNotFoundError:
@@ -244,11 +245,12 @@ class Mutations:
             raise
         try:
             for entry in list(self._disk.entries(inside)):
-                if not entry.is_dir(follow_symlinks=False):
+                below = memory_path(f"{path}/", entry.name, self._format)
+                if below is None or not entry.is_dir(follow_symlinks=False):
                     raise MemoryStoreError(
-                        "invalid_path", f"{path} is a directory with files that are no memory files; nothing changed."
+                        "invalid_path", f"{path} is a directory with things that are no memory files; nothing changed."
                     )
-                self._remove_empty(entry.name, inside, path)
+                self._remove_empty(entry.name, inside, below)
         finally:
             self._disk.close(inside)
         self._disk.remove_directory(name, at)

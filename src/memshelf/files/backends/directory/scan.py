@@ -40,11 +40,15 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Directory:
-    """What stood in one directory, by the names on the disk. Scans share it, so it is never changed."""
+    """What stood in one directory, by the names on the disk. Scans share it, so it is never changed.
+
+    `foreign` are the names of what is no part of the memory, as far as they may hide one of another Unicode form.
+    """
 
     prefix: str
     files: dict[str, _File]
     directories: dict[str, _Directory]
+    foreign: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def _listing(top: _Directory) -> Listing:
 
 
 def _visible(directory: _Directory) -> Iterator[FileEntry]:
-    hidden = _hidden([*directory.files, *directory.directories])
+    hidden = _hidden([*directory.files, *directory.directories, *directory.foreign])
     for name, file in directory.files.items():
         if file.entry is not None and name not in hidden:
             yield file.entry
@@ -89,11 +93,11 @@ def _visible(directory: _Directory) -> Iterator[FileEntry]:
 
 def _hidden(names: Sequence[str]) -> set[str]:
     """Of names that differ in their Unicode form only, those that no memory path leads to."""
-    foreign = [name for name in names if not name.isascii()]
+    of_any_form = [name for name in names if not name.isascii()]
     chosen: dict[str, str] = {}
-    for name in sorted(foreign, key=preference):
+    for name in sorted(of_any_form, key=preference):
         chosen.setdefault(unicodedata.normalize("NFC", name), name)
-    return set(foreign).difference(chosen.values())
+    return set(of_any_form).difference(chosen.values())
 
 
 class _Scan:
@@ -120,9 +124,12 @@ class _Scan:
             others.append(found)
         files = dict(self._files(others, at, before.prefix))
         directories = dict(self._directories(others, at, before))
-        if not files and len(unchanged) == len(known) and _are_same(directories, before.directories):
+        rest = (found.name for found in others if not found.name.isascii())
+        foreign = frozenset(name for name in rest if name not in files and name not in directories)
+        same = not files and len(unchanged) == len(known) and foreign == before.foreign
+        if same and _are_same(directories, before.directories):
             return before
-        return _Directory(before.prefix, {name: known[name] for name in unchanged} | files, directories)
+        return _Directory(before.prefix, {name: known[name] for name in unchanged} | files, directories, foreign)
 
     def _directories(
         self, others: Sequence[os.DirEntry[str]], at: int, before: _Directory
