@@ -31,7 +31,17 @@ def older_sdk(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def run_suite(service: Service, version: str, dialects: str, path: str = "") -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", str(SDK / "suite_stores.py")],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "addopts=",
+            str(SDK / "suite_stores.py"),
+        ],
         capture_output=True,
         text=True,
         cwd=SDK,
