@@ -33,6 +33,13 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         MemoryStoreError as MemoryStoreError,
     )
     from memshelf.files.backends.directory import DirectoryFileStore as DirectoryFileStore
+    from memshelf.files.backends.http import (
+        ANTHROPIC_HEADERS as ANTHROPIC_HEADERS,
+        ZHIPU_HEADERS as ZHIPU_HEADERS,
+        MemoryStoreFileStore as MemoryStoreFileStore,
+        PlatformFileStore as PlatformFileStore,
+        open_memory_store as open_memory_store,
+    )
     from memshelf.files.backends.in_process import InProcessFileStore as InProcessFileStore
     from memshelf.files.backends.sqlite import SqliteFileStore as SqliteFileStore
     from memshelf.files.format import (
@@ -79,6 +86,13 @@ _HOMES = {
     "memshelf.agent.state": ("HarnessState", "PendingCall"),
     "memshelf.errors": ("ErrorCode", "MemoryStoreError"),
     "memshelf.files.backends.directory": ("DirectoryFileStore",),
+    "memshelf.files.backends.http": (
+        "ANTHROPIC_HEADERS",
+        "ZHIPU_HEADERS",
+        "MemoryStoreFileStore",
+        "PlatformFileStore",
+        "open_memory_store",
+    ),
     "memshelf.files.backends.in_process": ("InProcessFileStore",),
     "memshelf.files.backends.sqlite": ("SqliteFileStore",),
     "memshelf.files.format": ("describe", "validate_directory", "validate_path"),
