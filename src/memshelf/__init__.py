@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         open_memory_store as open_memory_store,
     )
     from memshelf.files.backends.in_process import InProcessFileStore as InProcessFileStore
+    from memshelf.files.backends.postgres import PostgresFileStore as PostgresFileStore
     from memshelf.files.backends.sqlite import SqliteFileStore as SqliteFileStore
     from memshelf.files.format import (
         describe as describe,
@@ -94,6 +95,7 @@ _HOMES = {
         "open_memory_store",
     ),
     "memshelf.files.backends.in_process": ("InProcessFileStore",),
+    "memshelf.files.backends.postgres": ("PostgresFileStore",),
     "memshelf.files.backends.sqlite": ("SqliteFileStore",),
     "memshelf.files.format": ("describe", "validate_directory", "validate_path"),
     "memshelf.files.model": (

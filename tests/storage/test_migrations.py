@@ -27,15 +27,15 @@ def schema(connection):
 
 
 def add_step(monkeypatch, step):
-    steps = (*migrations._steps(), step)
-    monkeypatch.setattr(migrations, "_steps", lambda: steps)
+    steps = (*migrations.steps("sqlite"), step)
+    monkeypatch.setattr(migrations, "steps", lambda _: steps)
 
 
 def test_a_new_database_gets_the_newest_schema_and_the_next_start_changes_nothing(connection):
     migrate(connection, begin)
     before = schema(connection)
     assert before
-    assert connection.execute("PRAGMA user_version").fetchone() == (len(migrations._steps()),)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(migrations.steps("sqlite")),)
     migrate(connection, lambda _: pytest.fail("nothing was left to do"))
     assert schema(connection) == before
 

@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TypeVar
 
 from memshelf.storage.sqlite import Database
-from memshelf.storage.transaction import Row, Script
+from memshelf.storage.transaction import Change, Row, Script
 
 __all__ = ["SqliteEngine"]
 
@@ -35,7 +35,7 @@ class SqliteEngine:
             self._database = Database.shared(self._path, self, durable=self._durable)
         return self._database
 
-    def read(self, script: Script[T]) -> Awaitable[T]:
+    def read(self, script: Script[T], *, single: bool = False) -> Awaitable[T]:  # noqa: ARG002  # transactions are cheap
         return self.database.read(partial(_run, script))
 
     def write(self, script: Script[T], *, key: int | None = None) -> Awaitable[T]:  # noqa: ARG002  # there is one writer
@@ -87,6 +87,11 @@ class _Transaction:
     async def execute(self, sql: str, *values: object) -> int:
         text, order = _with_question_marks(sql)
         return self._cursor.execute(text, values if order is None else [values[at] for at in order]).rowcount
+
+    async def change(self, *changes: Change) -> None:
+        for sql, values in changes:
+            text, order = _with_question_marks(sql)
+            self._cursor.execute(text, values if order is None else [values[at] for at in order])
 
 
 # Plain question marks, since some releases of Python take `?1` for a name and warn.

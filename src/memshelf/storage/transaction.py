@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Engine", "Row", "Script", "Transaction"]
+__all__ = ["Change", "Engine", "Row", "Script", "Transaction"]
 
 T = TypeVar("T")
 
 Row: TypeAlias = Sequence[Any]  # the values of one row, each of its column's type
+
+
+Change: TypeAlias = tuple[str, tuple[object, ...]]
+"""A statement, and its values."""
 
 
 class Transaction(Protocol):
@@ -38,6 +42,11 @@ class Transaction(Protocol):
         """Run a statement; how many rows it inserted, changed or deleted."""
         ...
 
+    async def change(self, *changes: Change) -> None:
+        """Run statements that change rows, each another row than the others, and none seeing what another did: on a
+        server that is one round trip."""
+        ...
+
 
 Script: TypeAlias = Callable[[Transaction], Coroutine[Any, Any, T]]  # as every `async def` function
 
@@ -45,8 +54,9 @@ Script: TypeAlias = Callable[[Transaction], Coroutine[Any, Any, T]]  # as every 
 class Engine(Protocol):
     """A database. Each call raises what its script raises, and `unavailable` when the database could not do it."""
 
-    def read(self, script: Script[T]) -> Awaitable[T]:
-        """Run a script on a snapshot of the database, which it cannot change."""
+    def read(self, script: Script[T], *, single: bool = False) -> Awaitable[T]:
+        """Run a script on a snapshot of the database, which it cannot change. A script that is `single` runs no more
+        than one statement, so that no transaction is needed around it."""
         ...
 
     def write(self, script: Script[T], *, key: int | None = None) -> Awaitable[T]:

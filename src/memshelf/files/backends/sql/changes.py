@@ -13,9 +13,24 @@ from memshelf.files.model import Version
 from memshelf.limits import FileFormat
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
-from memshelf.storage.transaction import Transaction
+from memshelf.storage.transaction import Change, Transaction
 
 __all__ = ["Recording", "apply", "create_memory", "purge", "record", "redact", "restore"]
+
+_INSERT_VERSION = (
+    "INSERT INTO file_versions (memory_id, seq, id, file_id, parent_id, operation, moved, path, sha256, size, salt, "
+    "commitment, link, run_id, principal_id, tool_call_id, session_id, api_key_id, created_at, content) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
+)
+_MOVE_HEAD = "UPDATE memories SET head_seq = $1, head_link = $2, files = files + $3 WHERE id = $4"
+_INSERT_FILE = (
+    "INSERT INTO files (memory_id, path, file_id, version_id, size, description, created_at) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7)"
+)
+_UPDATE_FILE = (
+    "UPDATE files SET path = $1, version_id = $2, size = $3, description = $4 WHERE memory_id = $5 AND path = $6"
+)
+_DELETE_FILE = "DELETE FROM files WHERE memory_id = $1 AND path = $2"
 
 
 async def create_memory(transaction: Transaction, name: str, mint: Mint) -> int:
@@ -102,11 +117,8 @@ async def record(
         commitment=commitment(salt, commit.path, sha256, size),
     )
     sealed = link(head.link, facts)
-    execute = memory.transaction.execute
-    await execute(
-        "INSERT INTO file_versions (memory_id, seq, id, file_id, parent_id, operation, moved, path, sha256, size, "
-        "salt, commitment, link, run_id, principal_id, tool_call_id, session_id, api_key_id, created_at, content) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+    created_at = before.created_at if before is not None else now
+    version = (
         memory.id,
         facts.seq,
         facts.id,
@@ -128,29 +140,18 @@ async def record(
         now,
         content,
     )
-    await execute(
-        "UPDATE memories SET head_seq = $1, head_link = $2, files = files + $3 WHERE id = $4",
-        facts.seq,
-        sealed,
-        {"created": 1, "modified": 0, "deleted": -1}[commit.operation],
-        memory.id,
+    files = (commit.operation == "created") - (commit.operation == "deleted")
+    line = description.encode() if description is not None else None
+    live: Change
+    if before is None:
+        live = _INSERT_FILE, (memory.id, commit.path, facts.file_id, facts.id, size, line, created_at)
+    elif content is None:
+        live = _DELETE_FILE, (memory.id, before.file.path)
+    else:
+        live = _UPDATE_FILE, (commit.path, facts.id, size, line, memory.id, before.file.path)
+    await memory.transaction.change(
+        (_INSERT_VERSION, version), (_MOVE_HEAD, (facts.seq, sealed, files, memory.id)), live
     )
-    created_at = before.created_at if before is not None else now
-    if before is not None and (commit.operation == "deleted" or facts.moved):
-        await execute("DELETE FROM files WHERE memory_id = $1 AND path = $2", memory.id, before.file.path)
-    if commit.operation != "deleted":
-        await execute(
-            "INSERT INTO files (memory_id, path, file_id, version_id, size, description, created_at) "
-            "VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (memory_id, path) DO UPDATE "
-            "SET version_id = excluded.version_id, size = excluded.size, description = excluded.description",
-            memory.id,
-            commit.path,
-            facts.file_id,
-            facts.id,
-            size,
-            description.encode() if description is not None else None,
-            created_at,
-        )
     return Recording(facts, Head(head.epoch, facts.seq, sealed), commit.path, sha256, size, created_at)
 
 

@@ -28,10 +28,12 @@ BASIC_FIELDS = VERSION_FIELDS.replace("content", "NULL")
 """The same without its content."""
 
 _SELECT_VERSION = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1"  # noqa: S608  # no value
+# `last` is the memory as it stands when its lock is had, `seen` as it stood when the statement began to wait for it.
 _SELECT_HEAD_AND_LIVE = (
-    "SELECT m.epoch, m.head_seq, m.head_link, f.version_id, f.file_id, f.description, f.created_at, v.content "
-    "FROM memories m LEFT JOIN files f ON f.memory_id = m.id AND f.path = $1 "
-    "LEFT JOIN file_versions v ON v.id = f.version_id WHERE m.id = $2"
+    "WITH last AS (SELECT id, epoch, head_seq, head_link FROM memories WHERE id = $1{lock}) "
+    "SELECT last.epoch, last.head_seq, last.head_link, seen.head_link, f.version_id, f.file_id, f.description, "
+    "f.created_at, v.content FROM last JOIN memories seen ON seen.id = last.id "
+    "LEFT JOIN files f ON f.memory_id = last.id AND f.path = $2 LEFT JOIN file_versions v ON v.id = f.version_id"
 )
 _MOST_TEXTS = 1_000
 
@@ -102,13 +104,15 @@ class Memory:
         """`locked`, and the file at the path, if one is there."""
         if path is None:
             return await self.locked(), None
-        if self.transaction.for_update:
-            # A statement that waits for a lock sees what had been committed before it waited; the next one sees all.
-            await self.locked()
-        row = await self.transaction.fetch_one(_SELECT_HEAD_AND_LIVE, path, self.id)
-        if row is None:
-            raise _deleted()
-        epoch, seq, link, version_id, file_id, description, created_at, content = row
+        query = _SELECT_HEAD_AND_LIVE.format(lock=self.transaction.for_update)
+        while True:
+            row = await self.one(query, path)
+            if row is None:
+                raise _deleted()
+            epoch, seq, link, seen, version_id, file_id, description, created_at, content = row
+            if link == seen:
+                break
+            # It waited for another's change, and saw the files as they were before: now it need not wait.
         head = Head(epoch, seq, link)
         if version_id is None:
             return head, None

@@ -76,7 +76,7 @@ class SqlFileStore:
 
     async def read(self, path: str) -> FileText:
         path = validate_path(path, self.format)
-        live = await self._read(lambda memory: memory.live(path))
+        live = await self._read(lambda memory: memory.live(path), single=True)
         if live is None:
             raise MemoryStoreError("not_found", f"{path} does not exist.")
         return live.file
@@ -119,7 +119,7 @@ class SqlFileStore:
         return await self._read(lambda memory: memory.versions(path, since, limit, cursor))
 
     async def read_version(self, version_id: str) -> Version:
-        return await self._read(lambda memory: memory.version(version_id))
+        return await self._read(lambda memory: memory.version(version_id), single=True)
 
     async def restore(self, version_id: str, *, expected: str | None, origin: Origin) -> str:
         return await self._write(
@@ -127,7 +127,7 @@ class SqlFileStore:
         )
 
     async def replayed(self, origin: Origin) -> Version | None:
-        return await self._read(lambda memory: memory.version_of_call(origin))
+        return await self._read(lambda memory: memory.version_of_call(origin), single=True)
 
     async def redact(self, version_id: str, *, by: str) -> Version:
         """When others keep reading the database for so long that it cannot be rewritten, `unavailable` says so: the
@@ -147,9 +147,9 @@ class SqlFileStore:
     async def _apply(self, request: Request, origin: Origin) -> str:
         return await self._write(lambda memory: changes.apply(memory, request, origin, self._mint))
 
-    async def _read(self, query: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
+    async def _read(self, query: Callable[[Memory], Coroutine[Any, Any, _T]], *, single: bool = False) -> _T:
         memory_id = self._known() or await self._open()
-        return await self._engine.read(lambda transaction: query(Memory(transaction, memory_id)))
+        return await self._engine.read(lambda transaction: query(Memory(transaction, memory_id)), single=single)
 
     async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
         memory_id = self._known() or await self._open()
@@ -168,7 +168,7 @@ class SqlFileStore:
         if (known := self._known()) is not None:
             return known
         generation = self._engine.generation()
-        memory_id = await self._engine.read(lambda transaction: find_memory(transaction, self._name))
+        memory_id = await self._engine.read(lambda transaction: find_memory(transaction, self._name), single=True)
         if memory_id is None:
             memory_id = await self._engine.write(
                 lambda transaction: changes.create_memory(transaction, self._name, self._mint)

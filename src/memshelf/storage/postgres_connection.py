@@ -1,0 +1,136 @@
+"""Opening one connection to a PostgreSQL database, and what its errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+
+from memshelf.errors import MemoryStoreError
+from memshelf.storage.postgres_migrations import migrate
+
+try:
+    import asyncpg
+except ModuleNotFoundError as missing:
+    if missing.name != "asyncpg":
+        raise
+    raise ModuleNotFoundError(
+        'PostgreSQL needs the extra "postgres", which is not installed: pip install "memshelf[postgres]"',
+        name="asyncpg",
+    ) from missing
+
+__all__ = ["PATIENCE", "Place", "close", "connect", "is_lost", "is_transient", "refusal", "unavailable", "unconfirmed"]
+
+PATIENCE = 30.0
+"""How many seconds to wait for others who hold what is needed before the database is `unavailable`."""
+
+_CONNECTING = 10.0
+_ANSWERING = 2 * PATIENCE
+_OLDEST = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the tables are: a schema of a database."""
+
+    dsn: str
+    schema: str
+
+    @property
+    def quoted(self) -> str:
+        """The schema's name as SQL has it."""
+        escaped = self.schema.replace('"', '""')
+        return f'"{escaped}"'
+
+
+async def connect(place: Place, *, query_only: bool) -> asyncpg.Connection:
+    """A connection of the running event loop, to a schema that is created and migrated when needed. `unavailable`.
+
+    Names of tables mean those of the schema, whatever the server's settings say. Nobody waits longer than `PATIENCE`
+    for a lock, and the server ends a transaction of which nothing was heard for twice as long.
+    """
+    settings = {
+        "application_name": "memshelf",
+        "search_path": place.quoted,
+        "client_encoding": "UTF8",
+        "jit": "off",  # it takes longer to compile our queries than to run them
+        "lock_timeout": f"{PATIENCE:g}s",
+        "idle_in_transaction_session_timeout": f"{_ANSWERING:g}s",
+        "default_transaction_isolation": "repeatable read" if query_only else "read committed",
+        "default_transaction_read_only": "on" if query_only else "off",
+    }
+    try:
+        connection = await asyncpg.connect(
+            place.dsn, server_settings=settings, timeout=_CONNECTING, command_timeout=_ANSWERING
+        )
+    except (OSError, ValueError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise unavailable(error) from error
+    try:
+        _require_new_enough(connection)
+        await migrate(connection, place.schema, place.quoted)
+    except BaseException as error:
+        connection.terminate()
+        if isinstance(error, Exception):
+            raise refusal(error) from error
+        raise
+    return connection
+
+
+def _require_new_enough(connection: asyncpg.Connection) -> None:
+    if connection.get_server_version().major < _OLDEST:
+        raise MemoryStoreError("unavailable", f"PostgreSQL {_OLDEST} or newer is needed.")
+
+
+async def close(connection: asyncpg.Connection) -> None:
+    """End a connection that nobody uses; the server need not be there."""
+    with contextlib.suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        await connection.close(timeout=_CONNECTING)
+
+
+def is_lost(connection: asyncpg.Connection, error: BaseException) -> bool:
+    """Whether the connection came to its end, by whatever cause."""
+    if isinstance(error, asyncpg.PostgresError) and (error.sqlstate or "")[:3] in ("57P", "080"):
+        return True
+    return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError) or bool(connection.is_closed())
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the server undid a transaction for the sake of another one, and the same may succeed now."""
+    return isinstance(error, asyncpg.DeadlockDetectedError | asyncpg.SerializationError)
+
+
+def unavailable(error: Exception) -> MemoryStoreError:
+    """The refusal that stands for an error of the server or of the way to it."""
+    if isinstance(error, MemoryStoreError):
+        return error
+    return MemoryStoreError("unavailable", f"The database could not do it ({_reason(error)}); nothing changed.")
+
+
+def unconfirmed(error: Exception) -> MemoryStoreError:
+    """The refusal that stands for the loss of a commit's answer."""
+    return MemoryStoreError(
+        "write_unconfirmed",
+        f"The database did not confirm the write ({_reason(error)}): it may or may not have happened. Read before you "
+        "write again.",
+    )
+
+
+# Connection, transaction state, authorization, catalogue, rollback, resources, state of objects, operator, system,
+# corruption: what no change of the statement would help against.
+_NOT_THE_STATEMENT = frozenset({"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX"})
+
+
+def refusal(error: Exception) -> Exception:
+    """`unavailable` for what the server could not do; any other error, such as a mistake in a statement, as it is."""
+    if isinstance(error, asyncpg.PostgresError):
+        state = error.sqlstate or ""
+        return unavailable(error) if state[:2] in _NOT_THE_STATEMENT or state == "42501" else error
+    if isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError):
+        return unavailable(error)
+    return error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, asyncio.TimeoutError):
+        return "no answer in time"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

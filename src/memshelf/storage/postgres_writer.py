@@ -1,0 +1,195 @@
+"""The writing connection of a PostgreSQL database, for one event loop: group commit."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+import asyncpg
+
+from memshelf.errors import MemoryStoreError
+from memshelf.storage.postgres_connection import (
+    Place,
+    close,
+    connect,
+    is_lost,
+    is_transient,
+    refusal,
+    unavailable,
+    unconfirmed,
+)
+from memshelf.storage.postgres_transaction import PostgresTransaction
+from memshelf.storage.transaction import Script
+
+__all__ = ["Writer"]
+
+T = TypeVar("T")
+
+_MOST_PER_COMMIT = 256
+_MOST_ATTEMPTS = 5
+
+
+class _Job:
+    """A script, and the caller that waits for what becomes of it."""
+
+    __slots__ = ("error", "future", "key", "result", "script")
+
+    def __init__(self, script: Script[Any], key: int | None) -> None:
+        self.script = script
+        self.key = key
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.result: object = None
+        self.error: Exception | None = None
+
+
+class _UndoneError(Exception):
+    """The transaction changed nothing, and the same may succeed in another."""
+
+
+class Writer:
+    """Runs the scripts that wait together in one transaction, and commits them at once.
+
+    Nobody is answered before the commit: neither with a success, nor with a refusal that may rest on what an earlier
+    script did.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._connection: Any = None  # asyncpg has no types
+        self._waiting: list[_Job] = []
+        self._running: list[_Job] = []
+        self._wake = asyncio.Event()
+        self._ending = False
+
+    async def run(self, script: Script[T], key: int | None) -> T:
+        job = _Job(script, key)
+        self._waiting.append(job)
+        self._wake.set()
+        result: T = await job.future
+        return result
+
+    def end(self) -> None:
+        """Let `serve` return, when it has done what was asked before."""
+        self._ending = True
+        self._wake.set()
+
+    async def serve(self) -> None:
+        """Do what is asked for, until `end`."""
+        try:
+            while self._waiting or not self._ending:
+                await self._wake.wait()
+                # Those whom the last commit answered may ask again now, and share the next one.
+                await asyncio.sleep(0)
+                self._wake.clear()
+                while self._waiting:
+                    self._running = self._next()
+                    await self._serve(self._running)
+            if self._connection is not None:
+                await close(self._connection)
+        finally:
+            self._drop()
+            for job in (*self._running, *self._waiting):
+                job.future.cancel()
+
+    def _next(self) -> list[_Job]:
+        """Jobs that may share a commit. Those with a key are in its order, so that no two processes take the locks that
+        they need in different orders; the lock that a job without a key takes is not known, so it goes alone."""
+        if self._waiting[0].key is None:
+            return [self._waiting.pop(0)]
+        together = [job for job in self._waiting if job.key is not None][:_MOST_PER_COMMIT]
+        taken = set(together)
+        self._waiting = [job for job in self._waiting if job not in taken]
+        return sorted(together, key=lambda job: job.key or 0)
+
+    async def _serve(self, jobs: list[_Job]) -> None:
+        failure: MemoryStoreError | None = None
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                await self._commit(jobs)
+                failure = None
+            except _UndoneError as undone:
+                if len(jobs) > 1:
+                    for job in jobs:
+                        await self._serve([job])
+                    return
+                failure = unavailable(undone)
+                continue
+            except MemoryStoreError as error:
+                failure = error
+            break
+        for job in jobs:
+            if failure is not None:
+                job.error = MemoryStoreError(failure.code, failure.message)
+            if job.future.done():  # the caller was cancelled
+                continue
+            if job.error is not None:
+                job.future.set_exception(job.error)
+            else:
+                job.future.set_result(job.result)
+
+    async def _commit(self, jobs: list[_Job]) -> None:
+        """Run and commit the jobs, or change nothing and say why."""
+        apart = False
+        while True:
+            kept = self._connection is not None
+            if self._connection is None:
+                self._connection = await connect(self._place, query_only=False)
+            connection = self._connection
+            try:
+                if await _run_all(connection, jobs, apart=apart):
+                    break
+                # Savepoints cost every job two round trips, and few jobs fail after they have changed something: only
+                # then is all undone, and done again with savepoints.
+                await connection.execute("ROLLBACK")
+                apart = True
+            except Exception as error:
+                if not is_lost(connection, error):
+                    await self._roll_back()
+                    raise _UndoneError(str(error)) if is_transient(error) else unavailable(error) from error
+                self._drop()
+                if not kept:  # otherwise it may have been lost since it was last used: a new one will tell
+                    raise unavailable(error) from error
+        try:
+            await connection.execute("COMMIT")
+        except Exception as error:
+            if not is_lost(connection, error):
+                await self._roll_back()
+                raise unavailable(error) from error
+            self._drop()
+            raise unconfirmed(error) from error
+
+    async def _roll_back(self) -> None:
+        try:
+            await self._connection.execute("ROLLBACK")
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
+
+async def _run_all(connection: Any, jobs: list[_Job], *, apart: bool) -> bool:
+    """Run the jobs in a new transaction; `False` when one failed and left changes, or a transaction without use."""
+    await connection.execute("BEGIN")
+    for job in jobs:
+        if job.future.done():
+            continue
+        job.result, job.error = None, None
+        transaction = PostgresTransaction(connection)
+        if apart:
+            await connection.execute("SAVEPOINT job")
+        try:
+            job.result = await job.script(transaction)
+        except Exception as error:  # every failure belongs to its caller, and the other jobs go on
+            if is_lost(connection, error) or is_transient(error):
+                raise
+            job.error = refusal(error)
+            if apart:
+                await connection.execute("ROLLBACK TO SAVEPOINT job")
+            elif transaction.changed or isinstance(error, asyncpg.PostgresError):
+                return False
+        if apart:
+            await connection.execute("RELEASE SAVEPOINT job")
+    return True
