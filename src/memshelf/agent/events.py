@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic_ai import CapabilityEvent
 
 from memshelf.files.context.deliver import Outcome
 
-__all__ = ["ContextDelivery", "MemoryContextEvent"]
+__all__ = ["ContextDelivery", "HistoryReplacedEvent", "MemoryContextEvent"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,3 +30,15 @@ class MemoryContextEvent(CapabilityEvent, namespace="memshelf"):
     """The context of a run was put into its first request. One entry a memory, in mount order."""
 
     memories: list[ContextDelivery]
+
+
+@dataclass(kw_only=True)
+class HistoryReplacedEvent(CapabilityEvent, namespace="memshelf"):
+    """A summary took the place of a thread's history: by compaction, or by a handoff that the model asked for.
+
+    `before` and `after` are how many messages the history had and has.
+    """
+
+    cause: Literal["compaction", "handoff"]
+    before: int
+    after: int

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from memshelf.agent.permissions import TOOL_ID
 
-__all__ = ["STATE_FORMAT", "HarnessState", "PendingCall", "ThreadCapability", "thread_state"]
+__all__ = ["STATE_FORMAT", "HarnessState", "PendingCall", "ThreadCapability", "pending_calls", "thread_state"]
 
 STATE_FORMAT = 1
 """The newest format that this version reads, and the one that it writes."""
@@ -70,7 +70,7 @@ class HarnessState(BaseModel):
             update={
                 "messages": messages,
                 "capability_state": capability_state,
-                "pending": _pending(requests) if requests is not None else [],
+                "pending": pending_calls(requests) if requests is not None else [],
             }
         )
 
@@ -95,7 +95,9 @@ def thread_state(ctx: RunContext[Any]) -> dict[str, JsonValue] | None:
     return next((each.kept for each in ctx.capabilities.values() if isinstance(each, ThreadCapability)), None)
 
 
-def _pending(requests: DeferredToolRequests) -> list[PendingCall]:
+def pending_calls(requests: DeferredToolRequests) -> list[PendingCall]:
+    """The calls that a run ended with."""
+
     def pending(call: ToolCallPart, kind: PendingKind) -> PendingCall:
         named = requests.metadata.get(call.tool_call_id, {}).get(TOOL_ID, call.tool_name)
         return PendingCall(

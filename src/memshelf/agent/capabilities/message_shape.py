@@ -1,0 +1,142 @@
+"""How Pydantic AI's messages are read by the rules of a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeGuard
+
+from pydantic_ai import (
+    CachePoint,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextContent,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.messages import BaseToolReturnPart, ModelRequestPart, RetryFeedbackPart
+
+from memshelf.agent.capabilities.first_input import SAID
+from memshelf.threads.shorten import shortened
+from memshelf.threads.summary import Line
+from memshelf.threads.tokens import TokenCounter, estimate_tokens
+
+__all__ = ["ModelMessageShape", "is_ours", "shorten_results", "user_said"]
+
+_PART_TOKENS = 4
+"""What a part takes besides its text: the role, the kind, an id."""
+
+_FILE_TOKENS = 1_000
+"""About what an image takes. How long a document or a recording is, only the provider knows."""
+
+
+class ModelMessageShape:
+    """`MessageShape` of Pydantic AI's messages. What memory said to a model is not what the user said."""
+
+    def __init__(self, count: TokenCounter = estimate_tokens) -> None:
+        self._count = count
+
+    def starts_turn(self, message: ModelMessage) -> bool:
+        if not isinstance(message, ModelRequest):
+            return False
+        said = False
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                said = said or bool(user_said(part))
+            elif isinstance(part, BaseToolReturnPart):
+                return False
+        return said
+
+    def starts_round(self, message: ModelMessage) -> bool:
+        return isinstance(message, ModelResponse)
+
+    def tokens(self, message: ModelMessage, tool_result_tokens: int | None = None) -> int:
+        total = 0
+        for part in message.parts:
+            if isinstance(part, BaseToolReturnPart):
+                took = self._count(_result(part))
+                total += took if tool_result_tokens is None else min(took, tool_result_tokens)
+            elif isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+                total += sum(self._content_tokens(item) for item in part.content)
+            elif isinstance(part, ToolCallPart):
+                total += self._count(part.args_as_json_str()) + self._count(part.tool_name)
+            elif isinstance(content := getattr(part, "content", None), str):
+                total += self._count(content)
+            total += _PART_TOKENS
+        return total
+
+    def lines(self, message: ModelMessage, tool_result_tokens: int) -> list[Line]:
+        lines: list[Line] = []
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                lines += [("user", text) for item in user_said(part) if (text := _told(item))]
+            elif isinstance(part, BaseToolReturnPart):
+                result = shortened(_result(part), tool_result_tokens, self._count)
+                lines.append((f"result of {part.tool_name}", result))
+            elif isinstance(part, ToolCallPart):
+                args = shortened(part.args_as_json_str(), tool_result_tokens, self._count)
+                lines.append(("assistant", f"calls {part.tool_name} with {args}"))
+            elif isinstance(part, TextPart) and part.content:
+                lines.append(("assistant", part.content))
+            elif isinstance(part, RetryFeedbackPart):
+                lines.append(("system", part.model_response()))
+        return lines
+
+    def _content_tokens(self, item: UserContent) -> int:
+        text = _text(item)
+        return _FILE_TOKENS if text is None else self._count(text)
+
+
+def user_said(part: UserPromptPart) -> Sequence[UserContent]:
+    """What of a part the user said."""
+    if isinstance(part.content, str):
+        return [part.content] if part.content else []
+    return [item for item in part.content if not is_ours(item)]
+
+
+def is_ours(item: UserContent) -> TypeGuard[TextContent]:
+    """Whether memory said it, rather than the user."""
+    return isinstance(item, TextContent) and isinstance(item.metadata, dict) and SAID in item.metadata
+
+
+def shorten_results(message: ModelMessage, max_tokens: int, count: TokenCounter) -> ModelMessage:
+    """The message itself, or a copy whose over-long tool results are shortened."""
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [_shortened(part, max_tokens, count) for part in message.parts]
+    if all(now is before for now, before in zip(parts, message.parts, strict=True)):
+        return message
+    return replace(message, parts=parts)
+
+
+def _shortened(part: ModelRequestPart, max_tokens: int, count: TokenCounter) -> ModelRequestPart:
+    if type(part) is not ToolReturnPart:
+        return part  # results of other kinds are the framework's, which reads them again
+    result = _result(part)
+    short = shortened(result, max_tokens, count)
+    if short == result or part.files:
+        return part
+    return replace(part, content=short)  # type: ignore[arg-type]  # what subclasses narrow, this class leaves open
+
+
+def _result(part: BaseToolReturnPart[object]) -> str:
+    return part.content if isinstance(part.content, str) else part.model_response_str(wrap_if_error=False)
+
+
+def _text(item: UserContent) -> str | None:
+    """The text of a content item; `None` for a file."""
+    if isinstance(item, str):
+        return item
+    if isinstance(item, CachePoint):
+        return ""
+    content = getattr(item, "content", None)
+    return content if isinstance(content, str) else None
+
+
+def _told(item: UserContent) -> str:
+    text = _text(item)
+    return f"[{type(item).__name__}]" if text is None else text

@@ -1,0 +1,224 @@
+"""A private file of lines that several processes append to."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+
+from memshelf.errors import MemoryStoreError
+
+__all__ = ["Journal", "Lines", "private_directory"]
+
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe in the file's place must not hold us up
+_FIRST_BLOCK, _LARGEST_BLOCK = 1 << 16, 1 << 22
+
+
+def private_directory(path: str) -> None:
+    """Make a directory that only its user can read, and keep version control away from it, unless it exists."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        private_directory(os.path.dirname(path))
+        private_directory(path)
+        return
+    with suppress(FileExistsError):
+        ignore = os.open(os.path.join(path, ".gitignore"), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(ignore, "wb") as file:
+            file.write(b"*\n")
+
+
+class Lines:
+    """The whole lines that a file had at one instant. Only valid while it is open."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor = descriptor
+        self.size = size
+
+    def forwards(self) -> Iterator[bytes]:
+        """The lines without their ends, from the first. A last line without an end comes too."""
+        rest, at = b"", 0
+        while at < self.size:
+            block = os.pread(self._descriptor, min(_LARGEST_BLOCK, self.size - at), at)
+            if not block:
+                break
+            at += len(block)
+            *whole, rest = (rest + block).split(b"\n")
+            yield from whole
+        if rest:
+            yield rest
+
+    def backwards(self) -> Iterator[bytes]:
+        """The lines without their ends, from the last. Reading stops where the caller stops."""
+        rest, at, length = b"", self.size, _FIRST_BLOCK
+        first = True
+        while at:
+            length = min(length, at)
+            at -= length
+            rest, *whole = (os.pread(self._descriptor, length, at) + rest).split(b"\n")
+            if first and whole:
+                whole = whole if whole[-1] else whole[:-1]  # what is behind the last line's end is no line
+                first = False
+            yield from reversed(whole)
+            length = min(length * 2, _LARGEST_BLOCK)
+        if rest:
+            yield rest
+
+    @cached_property
+    def torn(self) -> bool:
+        """Whether the last line has no end: whoever wrote it died, or a person edited the file."""
+        return self.size > 0 and os.pread(self._descriptor, 1, self.size - 1) != b"\n"
+
+
+class Journal:
+    """One such file, at `path`. Nothing stays open between calls.
+
+    With `durable`, what was appended survives a loss of power. A system that refuses is `unavailable`.
+    """
+
+    def __init__(self, path: str, *, durable: bool) -> None:
+        self.path = path
+        self._durable = durable
+
+    @contextmanager
+    def reading(self) -> Iterator[Lines]:
+        """The lines that are there now; none if there is no file. Lines being written at this instant are not seen."""
+        try:
+            with _refusals(self.path):
+                descriptor = os.open(self.path, _READ)
+        except FileNotFoundError:
+            yield Lines(-1, 0)
+            return
+        try:
+            with _refusals(self.path):
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+                size = os.fstat(descriptor).st_size
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            yield Lines(descriptor, size)
+        finally:
+            os.close(descriptor)
+
+    def append(self, make: Callable[[Lines], bytes]) -> None:
+        """Append the lines that `make` makes of those that are there, as one: nobody else writes in between.
+
+        All of them are written or none, except by a crash, which may leave the first and part of one. A line that was
+        left without an end gets one first, so that only it is lost. A file that is missing is made, and its directory.
+        """
+        try:
+            descriptor, created = self._locked()
+            try:
+                lines = Lines(descriptor, os.fstat(descriptor).st_size)
+                data = make(lines)
+                if data:
+                    _write(descriptor, b"\n" + data if lines.torn else data, lines.size)
+                    self._sync(descriptor, created=created)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _refusal(self.path, error) from error
+
+    def create(self, lines: Iterable[bytes]) -> None:
+        """Make the file with these lines, each with its end; `FileExistsError` if there is one. It appears whole."""
+        staged = os.path.join(os.path.dirname(self.path), f".{secrets.token_hex(8)}.new")
+        with _refusals(self.path):
+            descriptor = os.open(staged, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.writelines(lines)
+                    file.flush()
+                    if self._durable:
+                        os.fsync(descriptor)
+                os.link(staged, self.path)  # unlike a rename, it never replaces a file
+            finally:
+                os.unlink(staged)
+            if self._durable:
+                _sync_directory(os.path.dirname(self.path))
+
+    def remove(self) -> bool:
+        """Remove the file; whether there was one."""
+        with _refusals(self.path):
+            try:
+                os.unlink(self.path)
+            except FileNotFoundError:
+                return False
+            if self._durable:
+                _sync_directory(os.path.dirname(self.path))
+            return True
+
+    def _sync(self, descriptor: int, *, created: bool) -> None:
+        if not self._durable:
+            return
+        try:
+            os.fsync(descriptor)
+            if created:
+                _sync_directory(os.path.dirname(self.path))
+        except OSError as error:
+            raise MemoryStoreError(
+                "write_unconfirmed", f"{self.path}: written, but it may not survive a crash. {error.strerror}."
+            ) from error
+
+    def _locked(self) -> tuple[int, bool]:
+        while True:
+            descriptor, created = self._open()
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if self._is_at(descriptor):
+                    return descriptor, created
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)  # it was removed while we waited
+
+    def _is_at(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.lstat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def _open(self) -> tuple[int, bool]:
+        while True:
+            try:
+                return os.open(self.path, _APPEND), False
+            except FileNotFoundError:
+                private_directory(os.path.dirname(self.path))
+            with suppress(FileExistsError):
+                return os.open(self.path, _APPEND | os.O_CREAT | os.O_EXCL, 0o600), True
+
+
+def _write(descriptor: int, data: bytes, size: int) -> None:
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, size)  # the disk is full: take back the part that had room
+        raise
+
+
+def _sync_directory(path: str) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+@contextmanager
+def _refusals(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except OSError as error:
+        raise _refusal(path, error) from error
+
+
+def _refusal(path: str, error: OSError) -> MemoryStoreError:
+    return MemoryStoreError("unavailable", f"{path}: {error.strerror or error}.")

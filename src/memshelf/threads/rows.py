@@ -1,0 +1,118 @@
+"""The rows of a session log, and how one is a line of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, get_args
+
+from memshelf.errors import MemoryStoreError
+
+__all__ = [
+    "Row",
+    "RowType",
+    "check_fields",
+    "check_type",
+    "decode",
+    "encode",
+    "open_calls",
+    "session_name",
+    "strings",
+    "texts",
+    "tool_calls",
+]
+
+Row: TypeAlias = dict[str, Any]  # Any: JSON
+RowType: TypeAlias = Literal["user", "assistant", "tool", "system", "compact_boundary", "event"]
+
+ID_CHARS = 128
+ID_BYTES = 200
+_ID = re.compile(r"[^\W_][\w.@+=-]*")
+_RESERVED = frozenset({"type", "id", "parent_id", "session_id", "timestamp", "content"})
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_DECODER = json.JSONDecoder()
+
+
+def session_name(session_id: str) -> str:
+    """A session's id in NFC, or else `invalid_value`.
+
+    It begins with a letter or digit of any script, goes on with those and `.`, `_`, `-`, `@`, `+`, `=`, has no `..`,
+    and takes at most 128 characters and 200 bytes: it is a file's name, and can lead nowhere else.
+    """
+    name = unicodedata.normalize("NFC", session_id) if isinstance(session_id, str) else ""
+    if _ID.fullmatch(name) is None or ".." in name or len(name) > ID_CHARS or len(name.encode()) > ID_BYTES:
+        raise MemoryStoreError(
+            "invalid_value",
+            f"{session_id!r} is no session id: a letter or digit, then letters, digits, '.', '_', '-', '@', '+', '=', "
+            f"without '..', at most {ID_CHARS} characters and {ID_BYTES} bytes.",
+        )
+    return name
+
+
+def check_type(type_: str) -> None:
+    if type_ not in get_args(RowType):
+        raise MemoryStoreError("invalid_value", f"A row is one of {', '.join(get_args(RowType))}, not {type_!r}.")
+
+
+def check_fields(fields: Iterable[str]) -> None:
+    if taken := sorted(_RESERVED & set(fields)):
+        raise MemoryStoreError("invalid_value", f"A row has its own {', '.join(taken)}; name the field otherwise.")
+
+
+def encode(row: Row) -> bytes:
+    """One line. It holds no line break of any kind, whatever stands in the row's texts; `invalid_value` if no JSON."""
+    try:
+        text = _ENCODER.encode(row)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MemoryStoreError("invalid_value", f"What is logged is JSON. {error}") from error
+    if not text.isascii():
+        # JSON allows these in a string, but readers that split text into lines would break there.
+        text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\u0085", "\\u0085")
+    # What UTF-8 cannot hold is a lone surrogate, and Python's escape for it is JSON's too.
+    return text.encode(errors="backslashreplace") + b"\n"
+
+
+def decode(line: bytes) -> Row | None:
+    """The row in a line, or `None` if there is none."""
+    try:
+        row = _DECODER.decode(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("type"), str) else None
+
+
+def tool_calls(row: Row) -> list[Row]:
+    """The calls of an assistant's row, each with `id`, `name` and `args`."""
+    calls = row.get("tool_calls")
+    return [
+        call
+        for call in (calls if isinstance(calls, list) else [])
+        if isinstance(call, dict) and isinstance(call.get("id"), str) and isinstance(call.get("name"), str)
+    ]
+
+
+def open_calls(rows: Iterable[Row]) -> dict[str, Row]:
+    """The tool calls that have no result yet, by their id, in order: the `name` and the `run_id` of each."""
+    open_: dict[str, Row] = {}
+    for row in rows:
+        if row["type"] == "assistant":
+            open_ |= {call["id"]: {"name": call["name"], "run_id": row.get("run_id")} for call in tool_calls(row)}
+        elif row["type"] == "tool":
+            open_.pop(str(row.get("tool_call_id")), None)
+    return open_
+
+
+def strings(value: object) -> list[str]:
+    """The texts of a list that should hold nothing else."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def texts(content: object) -> list[str]:
+    """Every text in a row's content, in order."""
+    if isinstance(content, str):
+        return [content]
+    if isinstance(content, dict):
+        content = list(content.values())
+    return [text for each in content for text in texts(each)] if isinstance(content, list) else []
