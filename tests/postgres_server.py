@@ -84,6 +84,7 @@ class PostgresServer:
             "max_connections": 100,
             "shared_buffers": "32MB",
             "autovacuum": "off",
+            "deadlock_timeout": "50ms",
             "fsync": "on" if self._durable else "off",
             "full_page_writes": "on" if self._durable else "off",
         }

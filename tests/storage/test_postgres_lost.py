@@ -1,0 +1,239 @@
+"""A PostgreSQL server that is not there, goes away, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+import pytest
+
+from memshelf.storage import postgres_connection, postgres_writer
+from memshelf.storage.postgres import PostgresEngine
+from memshelf.testing import refused
+from postgres_server import PostgresServer
+
+
+@pytest.fixture
+def schema():
+    return f"test_{secrets.token_hex(6)}"
+
+
+class Line:
+    """A way to the server that can be cut: at once, or when certain words are sent over it."""
+
+    def __init__(self, server):
+        self._server = server
+        self._writers = set()
+        self._words = None
+        self._delivered = False
+        self.connections = 0
+
+    async def __aenter__(self):
+        self._listener = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        port = self._listener.sockets[0].getsockname()[1]
+        self.dsn = self._server.dsn.replace(f":{self._server.port}/", f":{port}/")
+        return self
+
+    async def __aexit__(self, *_):
+        self._listener.close()
+        self.cut()
+
+    def cut(self):
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def cut_at(self, words, *, delivered=False):
+        """Cut the connection that next sends these words: before the server has them, or after it has answered."""
+        self._words, self._delivered = words, delivered
+
+    async def _connect(self, reader, writer):
+        self.connections += 1
+        from_server, to_server = await asyncio.open_connection("127.0.0.1", self._server.port)
+        writers = {writer, to_server}
+        self._writers |= writers
+        last = asyncio.Event()
+        pumps = [
+            asyncio.ensure_future(self._send(reader, to_server, last)),
+            asyncio.ensure_future(self._answer(from_server, writer, last)),
+        ]
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        for each in writers:
+            each.transport.abort()
+        self._writers -= writers
+        await asyncio.gather(*pumps, return_exceptions=True)
+
+    async def _send(self, reader, writer, last):
+        while data := await reader.read(65_536):
+            if self._words is not None and self._words in data:
+                self._words = None
+                if not self._delivered:
+                    return
+                last.set()
+            writer.write(data)
+
+    async def _answer(self, reader, writer, last):
+        while data := await reader.read(65_536):
+            if last.is_set():
+                return
+            writer.write(data)
+
+
+@pytest.fixture
+async def line(postgres_server):
+    async with Line(postgres_server) as line:
+        yield line
+
+
+@pytest.fixture
+async def engine(line, schema):
+    engine = PostgresEngine(line.dsn, schema)
+    await engine.write(lambda transaction: transaction.execute("CREATE TABLE words (id BIGSERIAL, word TEXT)"), key=1)
+    assert await words(engine) == []
+    yield engine
+    await engine.aclose()
+
+
+def insert(word):
+    return lambda transaction: transaction.execute("INSERT INTO words (word) VALUES ($1)", word)
+
+
+async def words(engine):
+    rows = await engine.read(lambda transaction: transaction.fetch("SELECT word FROM words ORDER BY word"), single=True)
+    return [word for (word,) in rows]
+
+
+async def test_a_server_that_is_not_there_is_unavailable(schema):
+    engine = PostgresEngine("postgresql://nobody:hidden-word@127.0.0.1:1/none", schema)
+    for call in (engine.read(insert("a")), engine.write(insert("a")), engine.write(insert("a"), key=1)):
+        error = await refused("unavailable", call)
+        assert "nothing changed" in error.message
+        assert "hidden-word" not in error.message
+    await engine.aclose()
+
+
+@pytest.mark.parametrize("wrong", ["password", "database"])
+async def test_a_server_that_does_not_let_us_in_is_unavailable(postgres_server, schema, wrong):
+    dsn = postgres_server.dsn
+    dsn = dsn.replace(postgres_server.password, "hidden-word") if wrong == "password" else f"{dsn}-none"
+    engine = PostgresEngine(dsn, schema)
+    error = await refused("unavailable", engine.write(insert("a")))
+    assert "hidden-word" not in error.message
+    assert postgres_server.password not in error.message
+    await engine.aclose()
+
+
+async def test_connections_that_were_lost_while_nobody_used_them_are_opened_anew(engine, line):
+    await asyncio.gather(*(engine.read(lambda each: each.fetch("SELECT pg_sleep(0.01)")) for _ in range(5)))
+    before = line.connections
+    line.cut()
+    assert await words(engine) == []
+    line.cut()
+    await engine.write(insert("a"), key=1)
+    assert await words(engine) == ["a"]
+    assert line.connections > before
+
+
+@pytest.mark.parametrize("words_sent", [b"BEGIN", b"INSERT INTO words", b"SELECT word"])
+async def test_a_connection_that_is_lost_before_the_commit_is_made_up_for(engine, line, words_sent):
+    line.cut_at(words_sent)
+    await asyncio.gather(*(engine.write(insert(word), key=1) for word in "abc"))
+    assert await words(engine) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+async def test_a_commit_whose_answer_is_lost_is_unconfirmed_for_all_who_shared_it(engine, line, delivered):
+    line.cut_at(b"COMMIT", delivered=delivered)
+    both = asyncio.gather(*(engine.write(insert(word), key=1) for word in "ab"), return_exceptions=True)
+    assert [error.code for error in await both] == ["write_unconfirmed"] * 2
+    assert await words(engine) == (["a", "b"] if delivered else [])
+    await engine.write(insert("c"), key=1)
+    assert (await words(engine))[-1] == "c"
+
+
+async def test_a_line_that_is_lost_again_and_again_is_unavailable(engine, line):
+    async def cut(transaction):
+        line.cut()
+        await transaction.fetch("SELECT 1")
+
+    for call in (engine.read(cut), engine.read(cut, single=True), engine.write(cut), engine.write(cut, key=1)):
+        await refused("unavailable", call)
+    assert await words(engine) == []
+
+
+async def test_a_server_that_does_not_answer_is_unavailable_or_unconfirmed(engine, line, monkeypatch):
+    monkeypatch.setattr(postgres_connection, "_ANSWERING", 0.2)
+    line.cut()  # the limit is of the connections to come
+    held = asyncio.Event()
+    original, line._answer = line._answer, None
+
+    async def hold_back(reader, writer, last):
+        while data := await reader.read(65_536):
+            if b"COMMIT" in data:
+                await held.wait()
+            writer.write(data)
+
+    line._answer = hold_back
+    await refused("write_unconfirmed", engine.write(insert("a"), key=1))
+    held.set()
+    line._answer = original
+    assert await words(engine) == ["a"]
+
+
+async def test_a_lock_that_others_keep_makes_a_write_unavailable(engine, postgres_server, schema, monkeypatch):
+    monkeypatch.setattr(postgres_connection, "PATIENCE", 0.2)
+    await engine.write(insert("a"), key=1)
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def hold(transaction):
+        await transaction.execute("UPDATE words SET word = 'b'")
+        reached.set()
+        await go.wait()
+
+    holding = asyncio.ensure_future(engine.write(hold, key=1))
+    await reached.wait()
+    other = PostgresEngine(f"{postgres_server.dsn}?", schema)  # a place of its own, with other connections
+    error = await refused("unavailable", other.write(lambda each: each.execute("UPDATE words SET word = 'c'"), key=1))
+    assert "lock timeout" in error.message
+    go.set()
+    await holding
+    await other.write(lambda each: each.execute("UPDATE words SET word = 'd'"), key=1)
+    assert await words(engine) == ["d"]
+    await other.aclose()
+
+
+async def test_a_server_that_crashes_and_comes_back_is_used_again_and_has_what_was_acknowledged(schema):
+    server = await asyncio.to_thread(PostgresServer)
+    try:
+        engine = PostgresEngine(server.dsn, schema)
+        await engine.write(lambda transaction: transaction.execute("CREATE TABLE words (id BIGSERIAL, word TEXT)"))
+        acknowledged, codes, stop = [], set(), False
+
+        async def keep_writing(name):
+            count = 0
+            while not stop:
+                count += 1
+                try:
+                    await engine.write(insert(f"{name}{count}"), key=1)
+                    acknowledged.append(f"{name}{count}")
+                except postgres_writer.MemoryStoreError as error:
+                    codes.add(error.code)
+                    await asyncio.sleep(0.01)
+
+        writing = [asyncio.ensure_future(keep_writing(name)) for name in "abcd"]
+        for _ in range(3):
+            reached = len(acknowledged) + 20
+            while len(acknowledged) < reached:
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(server.halt)
+            await refused("unavailable", engine.read(lambda each: each.fetch("SELECT 1"), single=True))
+            await asyncio.to_thread(server.start)
+        stop = True
+        await asyncio.gather(*writing)
+        assert codes <= {"unavailable", "write_unconfirmed"}
+        assert "unavailable" in codes
+        found = await words(engine)
+        assert set(acknowledged) <= set(found)
+        assert len(found) == len(set(found))
+        await engine.aclose()
+    finally:
+        await asyncio.to_thread(server.stop)
