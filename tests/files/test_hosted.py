@@ -1,13 +1,15 @@
-"""Hosted memory stores against the contracts, behind the service on SQLite."""
+"""Hosted memory stores against the contracts, behind the service on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 from memshelf import MemoryStoreFileStore, PlatformFileStore
+from memshelf.storage.postgres import PostgresEngine
 from memshelf.testing import (
     FileStoreContract,
     FileStoreMachine,
@@ -34,6 +36,18 @@ class TestPlatformFileStore(FileStoreContract):
         return hosted(PlatformFileStore, place, format)
 
 
+class TestMemoryStoreFileStoreOnPostgres(FileStoreContract, SearchableFileStoreContract, HistoryFileStoreContract):
+    exact_changes = True
+    own_origin = False
+
+    @pytest.fixture(autouse=True)
+    def server(self, postgres_server):
+        self.dsn = postgres_server.dsn
+
+    def open(self, place, format=None):
+        return hosted(MemoryStoreFileStore, place, format, PostgresEngine(self.dsn))
+
+
 class _Machine(FileStoreMachine):
     def open(self, place):
         return hosted(MemoryStoreFileStore, place)
@@ -41,3 +55,13 @@ class _Machine(FileStoreMachine):
 
 TestMemoryStoreMachine = _Machine.TestCase
 TestMemoryStoreMachine.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+
+
+def test_on_postgres_it_agrees_with_a_dictionary_whatever_is_done(postgres_server):
+    class Machine(FileStoreMachine):
+        def open(self, place):
+            return hosted(MemoryStoreFileStore, place, None, PostgresEngine(postgres_server.dsn))
+
+    test = Machine.TestCase()
+    test.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+    test.runTest()
