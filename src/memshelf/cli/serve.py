@@ -138,7 +138,8 @@ def serve(
             render.line(f"  curl {url}/v1/memory_stores -H 'authorization: Bearer {secret}'")
         sys.stdout.flush()
 
-    server.run(Shelf(_engine(data, database), config.limits), config, listener, started)
+    log = logs.RequestLog(sys.stderr if log_level in ("debug", "info") else None)
+    server.run(Shelf(_engine(data, database), config.limits), config, listener, log, started)
 
 
 async def _first_key(data: str | None, database: str | None) -> str | None:

@@ -10,7 +10,6 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from memshelf import __version__
@@ -18,15 +17,16 @@ from memshelf.service.call import call_of
 from memshelf.service.door import API_PREFIXES, Door
 from memshelf.service.errors import ApiError, envelope
 from memshelf.service.openapi import described
-from memshelf.service.operation import Operation, Resource
+from memshelf.service.operation import Operation
+from memshelf.service.router import Router
 from memshelf.service.routes import extensions, files, memories, probes, sessions, stores, versions
 from memshelf.service.state import ServiceState
 
 __all__ = ["OPERATIONS", "create_app"]
 
 OPERATIONS: tuple[Operation, ...] = (
-    *memories.OPERATIONS,  # first: what is asked for most is found soonest
     *stores.OPERATIONS,
+    *memories.OPERATIONS,
     *versions.OPERATIONS,
     *sessions.OPERATIONS,
     *extensions.OPERATIONS,
@@ -55,24 +55,15 @@ def create_app(state: ServiceState) -> ASGIApp:
     )
     document = described(OPERATIONS)
     app.openapi = lambda: document  # type: ignore[method-assign]  # how FastAPI is told of another description
-    by_path: dict[str, dict[str, Operation]] = {}
-    for operation in OPERATIONS:
-        by_path.setdefault(operation.path, {})[operation.method] = operation
-    for prefix in API_PREFIXES:
-        app.router.routes += [
-            Route(f"{prefix}{path}", Resource(f"/v1{path}", operations)) for path, operations in by_path.items()
-        ]
     app.include_router(probes.router)
-    return Door(app, state)
+    return Door(Router(OPERATIONS, API_PREFIXES[0]), app, state)
 
 
 async def _refused(request: Request, error: Any) -> Response:  # the type that FastAPI declares is wider
     """What the router refuses: a path that there is not, or a method of one."""
     call = call_of(request.scope)
-    call.status = error.status_code
     if error.status_code == 404:
         refusal = ApiError(404, "not_found_error", "There is nothing at this path.")
     else:
         refusal = ApiError(error.status_code, "invalid_request_error", str(error.detail))
-    headers = {**(error.headers or {}), **call.reply_headers, "request-id": call.request_id}
-    return JSONResponse(envelope(refusal, call.request_id), error.status_code, headers)
+    return JSONResponse(envelope(refusal, call.request_id), error.status_code, error.headers)

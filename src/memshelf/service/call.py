@@ -24,7 +24,8 @@ _KEY = "memshelf.call"
 
 @dataclass(slots=True)
 class Call:
-    """A request, who makes it, and what is known of its answer. `route` is the template that its path matched."""
+    """A request, who makes it, and what is known of its answer. `route` is the template that its path matched, `path`
+    the parameters in it."""
 
     state: ServiceState
     scope: Scope
@@ -33,6 +34,7 @@ class Call:
     headers: Mapping[bytes, bytes]
     dialect: Dialect = ANTHROPIC
     signed_in: Caller | None = None
+    path: Mapping[str, str] = field(default_factory=dict)
     route: str = "unmatched"
     status: int = 0
     reply_headers: dict[str, str] = field(default_factory=dict)
@@ -44,12 +46,6 @@ class Call:
     def caller(self) -> Caller:
         assert self.signed_in is not None  # noqa: S101  # no request without a caller comes to an operation
         return self.signed_in
-
-    @property
-    def path(self) -> Mapping[str, str]:
-        """The parameters in the path."""
-        params: dict[str, str] = self.scope["path_params"]
-        return params
 
     @property
     def origin(self) -> Origin:

@@ -1,4 +1,5 @@
-"""The outermost layer: gives each request an id and a caller, holds it to its rate, counts it and logs it."""
+"""The outermost layer: gives each request an id and a caller, holds it to its rate, counts it and logs it; and for the
+API, finds the operation and sends what it answers."""
 
 from __future__ import annotations
 
@@ -6,9 +7,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memshelf.errors import MemoryStoreError
 from memshelf.service import logs
+from memshelf.service.body import ClientGoneError
 from memshelf.service.call import Call
 from memshelf.service.dialect import dialect_of, require_headers
 from memshelf.service.errors import ApiError, answer_to
+from memshelf.service.router import Router
 from memshelf.service.state import ServiceState
 
 __all__ = ["API_PREFIXES", "Door"]
@@ -16,20 +19,21 @@ __all__ = ["API_PREFIXES", "Door"]
 API_PREFIXES = ("/v1", "/api/agent/managed/v1")
 """The API is the same below each of these."""
 
-_ROOTS = tuple(f"{prefix}/" for prefix in API_PREFIXES)
 _READING = ("GET", "HEAD", "OPTIONS")
+_CLIENT_GONE = 499
 
 
 class Door:
-    """What is not below `API_PREFIXES` passes without a key."""
+    """What is not below `API_PREFIXES` goes to `elsewhere`, without a key."""
 
-    def __init__(self, app: ASGIApp, state: ServiceState) -> None:
-        self._app = app
+    def __init__(self, api: Router, elsewhere: ASGIApp, state: ServiceState) -> None:
+        self._api = api
+        self._elsewhere = elsewhere
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._elsewhere(scope, receive, send)
             return
         state = self._state
         mint = state.shelf.mint
@@ -37,28 +41,39 @@ class Door:
         started = state.clock()
         state.metrics.in_flight += 1
         try:
-            if scope["path"].startswith(_ROOTS):
-                await self._serve(call, send)
+            path = _below_prefix(scope["path"])
+            if path is not None:
+                await self._serve(call, path, send)
             else:
-                await self._app(scope, receive, call.watched(send))
+                await self._elsewhere(scope, receive, call.watched(send))
         finally:
             state.metrics.in_flight -= 1
             seconds = state.clock() - started
             state.metrics.count(scope["method"], call.route, call.status, seconds)
-            _log(call, seconds)
+            state.log.request(call, seconds)
 
-    async def _serve(self, call: Call, send: Send) -> None:
+    async def _serve(self, call: Call, path: str, send: Send) -> None:
         try:
+            call.dialect = dialect_of(call.headers)
             await self._let_in(call)
+            resource, call.path = self._api.find(path)
+            call.route = resource.route
+            operation = resource.operation(call.scope["method"])
+            answer = await operation.answer_call(call)
         except ApiError as error:
             await call.refuse(send, error)
         except MemoryStoreError as error:
             await call.refuse(send, answer_to(error, call.dialect))
+        except ClientGoneError:
+            call.status = _CLIENT_GONE
+        except Exception as error:  # noqa: BLE001  # the client gets an answer, whatever went wrong
+            logs.crashed(error, call.request_id)
+            message = "Internal error; the service's log has it under this request id."
+            await call.refuse(send, ApiError(500, "api_error", message))
         else:
-            await self._app(call.scope, call.receive, send)
+            await call.reply(send, call.dialect.created if operation.creates else 200, answer)
 
     async def _let_in(self, call: Call) -> None:
-        call.dialect = dialect_of(call.headers)
         call.signed_in = caller = await self._state.gate.caller(call.headers)
         limiter = self._state.reads if call.scope["method"] in _READING else self._state.writes
         if limiter is not None:
@@ -70,17 +85,9 @@ class Door:
             require_headers(call.dialect, call.headers, memory="/memory_stores" in call.scope["path"])
 
 
-def _log(call: Call, seconds: float) -> None:
-    if not logs.access.isEnabledFor(20):
-        return
-    facts: dict[str, object] = {
-        "request_id": call.request_id,
-        "method": call.scope["method"],
-        "route": call.route,
-        "status": call.status,
-        "ms": round(seconds * 1000, 2),
-    }
-    if call.signed_in is not None:
-        facts["workspace_id"] = call.signed_in.workspace_id
-        facts["key_id"] = call.signed_in.key_id
-    logs.access.info("request", extra={"facts": facts})
+def _below_prefix(path: str) -> str | None:
+    """What of a path follows the API's prefix, with its `/`; `None` for a path elsewhere."""
+    for prefix in API_PREFIXES:
+        if path.startswith(prefix) and path.startswith("/", len(prefix)):
+            return path[len(prefix) :]
+    return None

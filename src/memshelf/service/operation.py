@@ -9,13 +9,10 @@ from typing import Any, Literal, TypeAlias, get_origin
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
-from starlette.types import Receive, Scope, Send
 
-from memshelf.errors import MemoryStoreError
-from memshelf.service import logs
-from memshelf.service.body import ClientGoneError, read_body
-from memshelf.service.call import Call, call_of
-from memshelf.service.errors import ApiError, answer_to, invalid_request, not_found
+from memshelf.service.body import read_body
+from memshelf.service.call import Call
+from memshelf.service.errors import ApiError, invalid_request, not_found
 
 __all__ = ["Handler", "Method", "Operation", "Resource", "Scoped"]
 
@@ -92,40 +89,20 @@ class Operation:
 
 
 class Resource:
-    """All operations of one path, as an ASGI application."""
+    """All operations of one path. `route` is how it is named in metrics and logs."""
 
-    def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
-        self.path = path
+    def __init__(self, route: str, operations: Mapping[str, Operation]) -> None:
+        self.route = route
         self._operations = operations
-        allowed = ", ".join(sorted(operations))
-        self._wrong_method = ApiError(
-            405, "invalid_request_error", f"This path takes {allowed}.", headers={"allow": allowed}
-        )
+        self._allowed = ", ".join(sorted(operations))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del receive  # the call has it
-        call = call_of(scope)
-        call.route = self.path
-        operation = self._operations.get(scope["method"])
-        try:
-            if operation is None:
-                await call.refuse(send, self._wrong_method)
-                return
-            status = call.dialect.created if operation.creates else 200
-            answer = await operation.answer_call(call)
-        except ApiError as error:
-            await call.refuse(send, error)
-        except MemoryStoreError as error:
-            await call.refuse(send, answer_to(error, call.dialect))
-        except ClientGoneError:
-            call.status = 499
-        except Exception as error:  # noqa: BLE001  # the client gets an answer, whatever went wrong
-            logs.crashed(error, call.request_id)
-            await call.refuse(
-                send, ApiError(500, "api_error", "Internal error; the service's log has it under this request id.")
-            )
-        else:
-            await call.reply(send, status, answer)
+    def operation(self, method: str) -> Operation:
+        """405 when there is none."""
+        found = self._operations.get(method)
+        if found is None:
+            headers = {"allow": self._allowed}
+            raise ApiError(405, "invalid_request_error", f"This path takes {self._allowed}.", headers=headers)
+        return found
 
 
 def _validated(validate: Callable[[Any], BaseModel], data: object) -> BaseModel:

@@ -13,6 +13,7 @@ import uvloop
 
 from memshelf.service.app import create_app
 from memshelf.service.config import ServiceConfig
+from memshelf.service.logs import RequestLog
 from memshelf.service.protocol import protocol_for
 from memshelf.service.state import ServiceState
 from memshelf.stores.shelf import Shelf
@@ -36,9 +37,11 @@ def bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-def run(shelf: Shelf, config: ServiceConfig, listener: socket.socket, started: Callable[[], None]) -> None:
+def run(
+    shelf: Shelf, config: ServiceConfig, listener: socket.socket, log: RequestLog, started: Callable[[], None]
+) -> None:
     """Serve until SIGINT or SIGTERM, then finish what was begun. `started` is called when requests are answered."""
-    state = ServiceState(shelf, config)
+    state = ServiceState(shelf, config, log=log)
     settings = uvicorn.Config(
         create_app(state),
         http=protocol_for(config, shelf.mint),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from memshelf.service.accounts import Accounts
 from memshelf.service.auth import Gate
 from memshelf.service.config import ServiceConfig
+from memshelf.service.logs import RequestLog
 from memshelf.service.metrics import Metrics
 from memshelf.service.rate import RateLimiter
 from memshelf.stores.shelf import Shelf
@@ -24,6 +25,7 @@ class ServiceState:
     config: ServiceConfig
     clock: Callable[[], float] = time.monotonic
     metrics: Metrics = field(default_factory=Metrics)
+    log: RequestLog = field(default_factory=lambda: RequestLog(None))
     ending: bool = False
     accounts: Accounts = field(init=False)
     gate: Gate = field(init=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memshelf.files.backends.sql import changes
+from memshelf.files.backends.sql.memory import askable
 from memshelf.storage.ids import from_micros, micros
 from memshelf.storage.transaction import Row, Transaction
 from memshelf.stores.cursors import decoded, encoded
@@ -64,7 +65,7 @@ class Stores:
 
     async def retrieve(self, store_id: str) -> Store:
         return await self._shelf.engine.read(
-            lambda transaction: select_store(transaction, self._workspace_id, store_id)
+            lambda transaction: select_store(transaction, self._workspace_id, store_id), single=True
         )
 
     async def page(
@@ -172,7 +173,9 @@ class Stores:
 
 async def select_store(transaction: Transaction, workspace_id: str, store_id: str, lock: str = "") -> Store:
     """`not_found` when the workspace has no such store."""
-    row = await transaction.fetch_one(f"{_SELECT} WHERE id = $1 AND workspace_id = $2{lock}", store_id, workspace_id)
+    row = await transaction.fetch_one(
+        f"{_SELECT} WHERE id = $1 AND workspace_id = $2{lock}", askable(store_id), workspace_id
+    )
     if row is None:
         raise no_such_store(store_id)
     return _store(row)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.changes import record
-from memshelf.files.backends.sql.memory import Live
+from memshelf.files.backends.sql.memory import Live, askable
 from memshelf.files.decide import Delete, Move, Request, Write, ancestors, decide
 from memshelf.files.format import describe
 from memshelf.files.model import FileText, Version
@@ -37,7 +37,7 @@ async def current_memory(opened: Opened, memory_id: str) -> Current:
     row = await opened.memory.one(
         "SELECT f.path, f.version_id, f.size, f.description, f.created_at, v.created_at, v.sha256, v.content "
         "FROM files f JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.file_id = $2",
-        memory_id,
+        askable(memory_id),
     )
     if row is None:
         raise no_such_memory(memory_id)

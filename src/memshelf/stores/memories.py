@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memshelf.errors import MemoryStoreError
+from memshelf.files.backends.sql.memory import askable
 from memshelf.files.decide import Delete, Write
 from memshelf.origin import Origin
 from memshelf.storage.ids import from_micros
@@ -19,7 +20,7 @@ from memshelf.stores.shelf import Opened, StoreAccess, no_such_memory
 
 __all__ = ["Memories", "memories_at"]
 
-_BATCH = 200
+_FEW = 8
 
 _FIELDS = "f.file_id, f.path, f.version_id, v.sha256, f.size, f.created_at, v.created_at"
 _SELECT = f"SELECT {_FIELDS} FROM files f JOIN file_versions v ON v.id = f.version_id"  # noqa: S608  # no value
@@ -55,8 +56,9 @@ class Memories(StoreAccess):
         """`content` says whether to read it as well."""
         row = await self.shelf.engine.read(
             lambda transaction: transaction.fetch_one(
-                _RETRIEVE_FULL if content else _RETRIEVE, self.store_id, self.workspace_id, memory_id
-            )
+                _RETRIEVE_FULL if content else _RETRIEVE, self.store_id, self.workspace_id, askable(memory_id)
+            ),
+            single=True,
         )
         if row is None:
             raise no_such_memory(memory_id)
@@ -75,7 +77,10 @@ class Memories(StoreAccess):
             start = after_directory(last) if last.endswith("/") else after_file(last)
 
         async def walk(opened: Opened) -> list[Memory | Prefix]:
-            items = await _walk(opened, directory, depth, start, limit + 1)
+            if depth:
+                items = await _rolled(opened, directory, depth, start, limit + 1)
+            else:
+                items = await _listed(opened, directory, start, limit + 1)
             return await _with_content(opened, items[:limit]) + items[limit:] if content else items
 
         items = await self.read(walk)
@@ -129,31 +134,52 @@ class Memories(StoreAccess):
         await self.write(delete)
 
 
-async def _walk(opened: Opened, directory: str, depth: int, start: str, most: int) -> list[Memory | Prefix]:
-    """The first `most` items from `start` on. What a directory stands for is passed over, not read."""
-    items: list[Memory | Prefix] = []
-    below = " AND f.path < $3" if directory else ""
+async def _listed(opened: Opened, directory: str, start: str, most: int) -> list[Memory | Prefix]:
+    """The first `most` memories below a directory from `start` on."""
+    rows = await opened.memory.all(f"{_SELECT} {_below(directory)} LIMIT {most}", *_from(directory, start))
+    return [_memory(opened.store_id, row) for row in rows]
+
+
+async def _rolled(opened: Opened, directory: str, depth: int, start: str, most: int) -> list[Memory | Prefix]:
+    """The same with directories that stand for what is deeper. What they stand for is passed over, not read."""
+    paths: list[str] = []
+    batch = most
     while True:
-        batch = max(most - len(items), _BATCH if depth else 0)
         rows = await opened.memory.all(
-            f"{_SELECT} WHERE f.memory_id = $1 AND f.path >= $2{below} ORDER BY f.path LIMIT {batch}",
-            start,
-            *([after_directory(directory)] if directory else []),
+            f"SELECT f.path FROM files f {_below(directory)} LIMIT {batch}",  # noqa: S608  # no value
+            *_from(directory, start),
         )
-        for row in rows:
-            path = row[1]
+        passed_over = False
+        for (path,) in rows:
             if path < start:
+                passed_over = True
                 continue
-            if (rolled := rolled_up(path, directory, depth)) is not None:
-                items.append(Prefix(wire_path(rolled)))
-                start = after_directory(rolled)
-            else:
-                items.append(_memory(opened.store_id, row))
-                start = after_file(path)
-            if len(items) == most:
-                return items
-        if len(rows) < batch:
-            return items
+            rolled = rolled_up(path, directory, depth)
+            paths.append(rolled or path)
+            start = after_directory(rolled) if rolled is not None else after_file(path)
+            if len(paths) == most:
+                break
+        if len(paths) == most or len(rows) < batch:
+            break
+        batch = _FEW if passed_over else min(2 * batch, most)
+    live = await _at_paths(opened, [path for path in paths if not path.endswith("/")])
+    return [Prefix(wire_path(path)) if path.endswith("/") else live[path] for path in paths]
+
+
+def _below(directory: str) -> str:
+    return f"WHERE f.memory_id = $1 AND f.path >= $2{' AND f.path < $3' if directory else ''} ORDER BY f.path"
+
+
+def _from(directory: str, start: str) -> list[str]:
+    return [start, after_directory(directory)] if directory else [start]
+
+
+async def _at_paths(opened: Opened, paths: Sequence[str]) -> dict[str, Memory]:
+    if not paths:
+        return {}
+    marks = ", ".join(f"${number}" for number in range(2, len(paths) + 2))
+    rows = await opened.memory.all(f"{_SELECT} WHERE f.memory_id = $1 AND f.path IN ({marks})", *paths)
+    return {row[1]: _memory(opened.store_id, row) for row in rows}
 
 
 async def memories_at(opened: Opened, version_ids: Sequence[str]) -> dict[str, Memory]:

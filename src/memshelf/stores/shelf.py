@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import Head, Memory
+from memshelf.files.backends.sql.memory import Head, Memory, askable
 from memshelf.limits import StoreLimits
 from memshelf.storage.ids import Mint, from_micros
 from memshelf.storage.transaction import Engine, Transaction
@@ -38,7 +38,8 @@ class Shelf:
         row = await self.engine.read(
             lambda transaction: transaction.fetch_one(
                 "SELECT memory_id FROM stores WHERE id = $1 AND workspace_id = $2", store_id, workspace_id
-            )
+            ),
+            single=True,
         )
         if row is None:
             raise no_such_store(store_id)
@@ -70,7 +71,7 @@ class StoreAccess:
     def __init__(self, shelf: Shelf, workspace_id: str, store_id: str) -> None:
         self.shelf = shelf
         self.workspace_id = workspace_id
-        self.store_id = store_id
+        self.store_id = askable(store_id)
 
     async def read(self, script: Callable[[Opened], Awaitable[T]]) -> T:
         return await self.shelf.engine.read(lambda transaction: self._opened(transaction, script, ""))
