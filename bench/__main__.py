@@ -1,4 +1,4 @@
-"""`make bench`, or `python -m bench [directory] [sqlite] [context]`."""
+"""`make bench`, or `python -m bench [directory] [sqlite] [context] [service]`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, directory, sqlite
+from bench import context, directory, service, sqlite
 
-BENCHMARKS = {"directory": directory.run, "sqlite": sqlite.run, "context": context.run}
+BENCHMARKS = {"directory": directory.run, "sqlite": sqlite.run, "context": context.run, "service": service.run}
 
 
 def main() -> None:

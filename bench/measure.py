@@ -7,7 +7,18 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-__all__ = ["Ratio", "median_async", "median_sync", "show"]
+__all__ = ["SHOWN", "Ratio", "Table", "median_async", "median_sync", "show", "show_figures"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+SHOWN: list[Table] = []
+"""Every table of this run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +58,25 @@ async def median_async(work: Callable[[int], Awaitable[object]], rounds: int) ->
 
 
 def show(title: str, ratios: list[Ratio]) -> None:
-    print(f"\n{title}")
-    rows = [("", "memshelf", "reference", "ratio", "aim"), *(ratio.row() for ratio in ratios)]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    for row, ratio in zip(rows, [None, *ratios], strict=True):
-        line = "  ".join(
+    rows = [(*ratio.row(), ratio.against) for ratio in ratios]
+    _show(Table(title, ("", "memshelf", "reference", "ratio", "aim", "against"), tuple(rows)))
+
+
+def show_figures(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """A table of what was measured, beside nothing else."""
+    _show(Table(title, columns, tuple(rows)))
+
+
+def _show(table: Table) -> None:
+    SHOWN.append(table)
+    print(f"\n{table.title}")
+    widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
+    for row in (table.columns, *table.rows):
+        first, *others = (
             cell.ljust(width) if not at else cell.rjust(width)
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        print(f"  {line}  {'against ' + ratio.against if ratio else ''}".rstrip())
+        print(f"  {'  '.join([first, *others])}".rstrip())
 
 
 def _number(value: float, per_second: bool) -> str:

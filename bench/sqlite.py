@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from pathlib import Path
 
 from bench import peers
-from bench.measure import Ratio, median_async, median_sync, show
+from bench.measure import Ratio, median_async, show
+from bench.raw import sqlite_commit
 from memshelf import Origin, SqliteFileStore
 
 __all__ = ["run"]
@@ -23,7 +23,7 @@ async def run(place: Path) -> None:
         ours = await _writes(store, 200)
         alone = await _throughput(store, 1, 100)
         together = await _throughput(store, WRITERS, 100)
-    raw = _raw(place / "raw.db")
+    raw = sqlite_commit(place / "raw.db")
     peer = peers.ask("pydantic-ai-harness==0.62.0", "3.11", peers.HARNESS_WRITES, str(place / "peer.db"))
     ratios = [Ratio("durable write", ours, raw, "one raw durable commit of a version's row", "at most 1.5x")]
     if peer is not None:
@@ -67,25 +67,3 @@ async def _throughput(store: SqliteFileStore, writers: int, rounds: int) -> floa
     started = time.perf_counter()
     await asyncio.gather(*(writer(name) for name in range(writers)))
     return writers * (rounds + 1) / (time.perf_counter() - started)
-
-
-def _raw(database: Path) -> float:
-    """A bare commit of what a version's row holds, with no index but its key."""
-    connection = sqlite3.connect(database, isolation_level=None)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    columns = "memory, seq, id, file, parent, operation, path, sha256, size, salt, commitment, link, created, content"
-    connection.execute(f"CREATE TABLE versions ({columns}, PRIMARY KEY (memory, seq))")
-    insert = f"INSERT INTO versions VALUES ({', '.join('?' * 14)})"
-    id, blob = "memver_" + "0" * 32, bytes(32)
-
-    def write(each: int) -> None:
-        content = (f"{each} " * 200).encode()
-        row = (1, each, id, id, id, "modified", "a.md", "0" * 64, len(content), blob, blob, blob, each, content)
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(insert, row)
-        connection.execute("COMMIT")
-
-    median = median_sync(write, 200)
-    connection.close()
-    return median
