@@ -212,13 +212,24 @@ async def test_many_reads_at_once_share_a_few_connections(engine):
     assert 1 < len(set(pids)) <= 8
 
 
-async def test_a_read_that_is_cancelled_harms_no_other(engine):
+async def test_a_read_that_is_cancelled_ends_at_the_server_too(engine, postgres_server):
+    asleep = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    watcher = await asyncpg.connect(postgres_server.dsn)
+
+    async def until(count):
+        deadline = time.monotonic() + 30
+        while await watcher.fetchval(asleep) != count:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+
     reading = asyncio.ensure_future(engine.read(lambda each: each.fetch("SELECT pg_sleep(60)"), single=True))
-    await asyncio.sleep(0.05)
+    await until(1)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
     assert await words(engine) == []
+    await until(0)
+    await watcher.close()
 
 
 # Tables
@@ -303,6 +314,21 @@ def test_a_loop_that_ends_leaves_no_connection_and_the_next_loop_has_its_own(pos
     first = asyncio.run(pids(engine))
     asyncio.run(gone(postgres_server.dsn, first))
     assert asyncio.run(pids(engine)) != first
+    asyncio.run(engine.aclose())
+
+
+def test_a_loop_that_ends_in_the_midst_of_reads_and_writes_leaves_no_connection(postgres_server, schema):
+    engine, used = PostgresEngine(postgres_server.dsn, schema), []
+
+    async def leave():
+        used.extend(await pids(engine))
+        for call in (engine.read, engine.write):
+            asyncio.ensure_future(call(lambda each: each.fetch("SELECT pg_sleep(1)")))  # noqa: RUF006  # left behind
+        await asyncio.sleep(0.05)
+
+    asyncio.run(leave())
+    asyncio.run(gone(postgres_server.dsn, used))
+    asyncio.run(pids(engine))
     asyncio.run(engine.aclose())
 
 

@@ -79,7 +79,7 @@ class _Part:
             await self.writer.serve()
             await self.readers.aclose()
         finally:  # a loop that ends cancels its tasks
-            self.readers.terminate()
+            await self.readers.end()
             if self._parts.get(self.loop) is self:
                 del self._parts[self.loop]
 

@@ -19,7 +19,18 @@ except ModuleNotFoundError as missing:
         name="asyncpg",
     ) from missing
 
-__all__ = ["PATIENCE", "Place", "close", "connect", "is_lost", "is_transient", "refusal", "unavailable", "unconfirmed"]
+__all__ = [
+    "PATIENCE",
+    "Place",
+    "close",
+    "connect",
+    "is_lost",
+    "is_transient",
+    "reason",
+    "refusal",
+    "unavailable",
+    "unconfirmed",
+]
 
 PATIENCE = 30.0
 """How many seconds to wait for others who hold what is needed before the database is `unavailable`."""
@@ -103,14 +114,14 @@ def unavailable(error: Exception) -> MemoryStoreError:
     """The refusal that stands for an error of the server or of the way to it."""
     if isinstance(error, MemoryStoreError):
         return error
-    return MemoryStoreError("unavailable", f"The database could not do it ({_reason(error)}); nothing changed.")
+    return MemoryStoreError("unavailable", f"The database could not do it ({reason(error)}); nothing changed.")
 
 
 def unconfirmed(error: Exception) -> MemoryStoreError:
     """The refusal that stands for the loss of a commit's answer."""
     return MemoryStoreError(
         "write_unconfirmed",
-        f"The database did not confirm the write ({_reason(error)}): it may or may not have happened. Read before you "
+        f"The database did not confirm the write ({reason(error)}): it may or may not have happened. Read before you "
         "write again.",
     )
 
@@ -130,7 +141,10 @@ def refusal(error: Exception) -> Exception:
     return error
 
 
-def _reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
+    """What went wrong, for a message: never the DSN."""
+    if isinstance(error, MemoryStoreError) and error.__cause__ is not None:
+        return reason(error.__cause__)
     if isinstance(error, asyncio.TimeoutError):
         return "no answer in time"
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+
+import asyncpg
 
 from memshelf.errors import MemoryStoreError
 from memshelf.storage import postgres_connection
-from memshelf.storage.postgres_connection import Place, close, connect, unavailable
+from memshelf.storage.postgres_connection import Place, close, connect, reason
 
 __all__ = ["Eraser"]
 
@@ -31,29 +32,33 @@ class Eraser:
         finishes it.
         """
         async with self._turn:
-            connection = await connect(self._place, query_only=False)
             try:
-                await self._vacuum(connection)
-            except Exception as error:
-                raise _unfinished(unavailable(error).message) from error
-            finally:
-                await close(connection)
+                connection = await connect(self._place, query_only=False)
+                try:
+                    done = await self._vacuum(connection)
+                finally:
+                    await close(connection)
+            except (MemoryStoreError, OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                raise _unfinished(reason(error)) from error
+        if not done:
+            raise _unfinished("another transaction still sees them")
 
-    async def _vacuum(self, connection: Any) -> None:  # Any: asyncpg has no types
+    async def _vacuum(self, connection: asyncpg.Connection) -> bool:
         wanted, done = await connection.fetchrow("SELECT wanted, done FROM erasures")
         if done >= wanted:
-            return
+            return True
         deadline = time.monotonic() + postgres_connection.PATIENCE
         horizon = await connection.fetchval("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
         while await connection.fetchval(_IN_THE_WAY, horizon):
             if time.monotonic() > deadline:
-                raise TimeoutError("another transaction still sees it")
+                return False
             await asyncio.sleep(_LOOK_EVERY)
         tables = await connection.fetch(
             "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = $1", self._place.schema
         )
         await connection.execute(f"VACUUM (INDEX_CLEANUP ON) {', '.join(name for (name,) in tables)}")
         await connection.execute("UPDATE erasures SET done = greatest(done, $1)", wanted)
+        return True
 
 
 # Snapshots that are older than every transaction of which the horizon is the end.
@@ -66,6 +71,6 @@ _IN_THE_WAY = (
 def _unfinished(reason: str) -> MemoryStoreError:
     return MemoryStoreError(
         "unavailable",
-        f"What was to be erased is deleted, but rows of it may remain in the database's files ({reason}) Call this "
+        f"What was to be erased is deleted, but rows of it may remain in the database's files ({reason}). Call this "
         "again to finish.",
     )

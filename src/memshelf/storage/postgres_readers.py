@@ -23,6 +23,8 @@ class Readers:
         self._place = place
         self._slots = asyncio.Semaphore(_MOST)
         self._idle: list[Any] = []  # asyncpg has no types
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._ended = False
 
     async def run(self, script: Script[T], *, single: bool) -> T:
         async with self._slots:
@@ -39,11 +41,21 @@ class Readers:
                     if not kept:
                         raise unavailable(error) from error
                 except BaseException:
-                    connection.terminate()  # cancelled in the midst of a statement
+                    self._leave(connection)
                     raise
                 else:
                     self._idle.append(connection)
                     return result
+
+    def _leave(self, connection: Any) -> None:
+        # The caller was cancelled in the midst of a statement. The server goes on with it until it is told to stop,
+        # and to close a connection does so first.
+        if self._ended:
+            connection.terminate()
+            return
+        task = asyncio.create_task(close(connection))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
     async def aclose(self) -> None:
         """Close the connections, when what was called before is done."""
@@ -51,11 +63,15 @@ class Readers:
             await self._slots.acquire()
         while self._idle:
             await close(self._idle.pop())
+        await self.end()
 
-    def terminate(self) -> None:
+    async def end(self) -> None:
         """Drop the connections at once."""
+        self._ended = True
         while self._idle:
             self._idle.pop().terminate()
+        if self._leaving:
+            await asyncio.wait(self._leaving)
 
 
 async def _on_snapshot(connection: Any, script: Script[T], *, single: bool) -> T:
