@@ -1,0 +1,354 @@
+"""What a careless or hostile client may send: always a 4xx with the envelope, never a 500, and nothing is stored."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import threading
+import time
+import unicodedata
+
+import pytest
+from serving import Reply, Service
+
+
+def state(service: Service, store: str) -> object:
+    """All that a store holds."""
+    return [
+        service.get(f"/v1/memory_stores/{store}").json,
+        service.get(f"/v1/memory_stores/{store}/memories?view=full").json,
+        service.get(f"/v1/memory_stores/{store}/memory_versions").json,
+    ]
+
+
+def refused(reply: Reply, *statuses: int) -> None:
+    assert reply.status in statuses, (reply.status, reply.data)
+    assert reply.error
+    assert reply.headers["content-type"] == "application/json"
+
+
+BODIES = {
+    "not JSON": b"{",
+    "two documents": b"{}{}",
+    "not UTF-8": b'{"path":"/a","content":"\xff"}',
+    "UTF-16": '{"path":"/a","content":"x"}'.encode("utf-16"),
+    "an array": b"[]",
+    "a string": b'"x"',
+    "null": b"null",
+    "a number": b"1",
+    "nothing": b"",
+    "NaN": b'{"path":"/a","content":NaN}',
+    "deep": b"[" * 100_000,
+    "deep objects": b'{"path":' * 50_000,
+    "no content": b'{"path":"/a"}',
+    "no path": b'{"content":"x"}',
+    "null content": b'{"path":"/a","content":null}',
+    "content is a number": b'{"path":"/a","content":1}',
+    "content is an object": b'{"path":"/a","content":{}}',
+    "an unknown field": b'{"path":"/a","content":"x","mode":"0777"}',
+    "a lone surrogate": b'{"path":"/a","content":"\\ud800"}',
+    "a lone surrogate in the path": b'{"path":"/\\udfff","content":"x"}',
+    "NUL in the content": b'{"path":"/a","content":"\\u0000"}',
+    "NUL in the path": b'{"path":"/\\u0000","content":"x"}',
+    "a control character as it is": b'{"path":"/a","content":"\x01"}',
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_body_that_is_no_memory(service, body):
+    store = service.store()
+    before = state(service, store)
+    refused(service.post(f"/v1/memory_stores/{store}/memories", data=body), 400)
+    assert state(service, store) == before
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/xml"]
+)
+def test_a_body_of_another_type(service, kind):
+    store = service.store()
+    body = b'{"path":"/a","content":"x"}'
+    refused(service.post(f"/v1/memory_stores/{store}/memories", data=body, headers={"content-type": kind}), 415)
+    assert not service.get(f"/v1/memory_stores/{store}/memories").json["data"]
+
+
+def test_a_compressed_body(service):
+    reply = service.post("/v1/memory_stores", data=b"\x1f\x8b", headers={"content-encoding": "gzip"})
+    refused(reply, 415)
+
+
+def test_types_of_json_with_parameters_are_json(service):
+    for kind in ("application/json; charset=utf-8", "APPLICATION/JSON", "application/merge-patch+json"):
+        reply = service.post("/v1/memory_stores", data=b'{"name":"n"}', headers={"content-type": kind})
+        assert reply.status == 200
+
+
+def test_a_body_of_fifty_megabytes(service):
+    store = service.store()
+    body = json.dumps({"path": "/a", "content": "x" * 50_000_000}).encode()
+    reply = service.post(f"/v1/memory_stores/{store}/memories", data=body)
+    refused(reply, 413)
+    assert reply.error == "request_too_large"
+    assert not service.get(f"/v1/memory_stores/{store}/memories").json["data"]
+
+
+def test_the_longest_content_fits_whatever_its_escapes(service):
+    store = service.store()
+    body = b'{"path":"/a","content":"' + b"\\u0001" * 102_400 + b'"}'
+    assert service.post(f"/v1/memory_stores/{store}/memories", data=body).status == 200
+
+
+def exchange(service: Service, *parts: bytes, pause: float = 0.0) -> bytes:
+    """Send the parts one by one, and read until the service closes the connection."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+        for part in parts:
+            connection.sendall(part)
+            time.sleep(pause)
+        received = b""
+        while chunk := connection.recv(65_536):
+            received += chunk
+        return received
+
+
+def head(service: Service, method: str, path: str, *lines: str) -> bytes:
+    named = (f"{method} {path} HTTP/1.1", "host: x", f"authorization: Bearer {service.key}", *lines)
+    return "\r\n".join((*named, "", "")).encode()
+
+
+def test_what_is_no_http(service):
+    reply = exchange(service, b"\x16\x03\x01\x02\x00\x01\r\n\r\n")
+    assert reply.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(reply.partition(b"\r\n\r\n")[2])["type"] == "error"
+
+
+def test_a_body_without_a_length_is_held_to_the_limit(service):
+    start = head(
+        service,
+        "POST",
+        "/v1/memory_stores",
+        "content-type: application/json",
+        "transfer-encoding: chunked",
+        "connection: close",
+    )
+    chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+    reply = exchange(service, start, *[chunk] * 32, b"0\r\n\r\n")
+    assert reply.startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_length_that_is_a_lie_closes_the_connection(service):
+    start = head(service, "POST", "/v1/memory_stores", "content-type: application/json", "content-length: 99999999999")
+    assert exchange(service, start).startswith(b"HTTP/1.1 413 ")
+
+
+def test_slow_clients_hold_up_nobody(service):
+    """Each sends part of a request and then nothing; the others are served meanwhile."""
+    store = service.store()
+    slow = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(50)]
+    try:
+        for number, connection in enumerate(slow):
+            start = head(
+                service,
+                "POST",
+                f"/v1/memory_stores/{store}/memories",
+                "content-type: application/json",
+                "content-length: 100",
+            )
+            connection.sendall(start[: len(start) - number % 3])
+        assert service.memory(store, "/a")["path"] == "/a"
+    finally:
+        for connection in slow:
+            connection.close()
+    assert len(service.get(f"/v1/memory_stores/{store}/memories").json["data"]) == 1
+
+
+def test_a_client_that_leaves_in_the_middle_stores_nothing(service):
+    store = service.store()
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(head(service, "POST", f"/v1/memory_stores/{store}/memories", "content-length: 30"))
+            connection.sendall(b'{"path":"/a",')
+    assert service.get(f"/v1/memory_stores/{store}/memories").json["data"] == []
+
+
+WORDS = [
+    "a",
+    "b",
+    "",
+    ".",
+    "..",
+    "...",
+    "é",
+    "e\u0301",
+    "\u200b",
+    "\u2028",
+    "\x00",
+    "\x7f",
+    "%",
+    "_",
+    "*",
+    "\\",
+    " ",
+    "記憶",
+    "\U0001f600",
+    "a" * 300,
+    "%2e%2e",
+    "CON",
+    "\ufeff",
+    "\u202e",
+    "~",
+    "$HOME",
+    "'",
+    '"',
+    ";--",
+]
+
+
+def allowed(path: str) -> bool:
+    """The rules for paths, in other words than the service's."""
+    parts = path.split("/")
+    return (
+        parts[0] == ""
+        and 2 <= len(parts) <= 21
+        and all(part and part.strip(".") or len(part) > 2 for part in parts[1:])
+        and not any(unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") for char in path)
+        and unicodedata.normalize("NFC", path) == path
+        and len(path.encode()) <= 1024
+    )
+
+
+def test_two_thousand_random_paths(service):
+    """Each is either refused, or stored as it is and found under exactly its own name."""
+    chance = random.Random(20260922)
+    store = service.store()
+    stored: dict[str, str] = {}
+    for _ in range(2_000):
+        separator = chance.choice(["/", "/", "/", "//"])
+        path = chance.choice(["/", "/", "/", "/", ""]) + separator.join(
+            chance.choice(WORDS) for _ in range(chance.randint(1, 23 if chance.random() < 0.1 else 3))
+        )
+        reply = service.post(f"/v1/memory_stores/{store}/memories", {"path": path, "content": path})
+        if not allowed(path):
+            refused(reply, 400)
+        elif reply.status == 409:
+            there = reply.json["error"]["conflicting_path"]
+            assert there == path or there.startswith(f"{path}/") or path.startswith(f"{there}/")
+            assert there in stored
+        else:
+            assert reply.status == 200, (path, reply.data)
+            stored[path] = reply.json["id"]
+    assert len(stored) > 50
+    listed = []
+    page = f"/v1/memory_stores/{store}/memories?limit=100"
+    while page:
+        found = service.get(page).json
+        listed += found["data"]
+        page = found["next_page"] and f"/v1/memory_stores/{store}/memories?limit=100&page={found['next_page']}"
+    assert [memory["path"] for memory in listed] == sorted(stored, key=str.encode)
+    for path, id in chance.sample(sorted(stored.items()), 30):
+        assert service.get(f"/v1/memory_stores/{store}/memories/{id}").json["content"] == path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1",
+        "/v1/",
+        "/v1/memory_stores/",
+        "/v1//memory_stores",
+        "/v1/memory_stores//memories",
+        "/v1/nothing",
+        "/api/agent/managed/v1/nothing",
+        "/v1/memory_stores/x/memories/",
+        "/v1/memory_stores/%00",
+        "/v1/memory_stores/%FF%FE",
+        "/v1/memory_stores/..%2f..%2fetc",
+        "/v1/memory_stores/memstore_%ED%A0%80/memories",
+        "/V1/memory_stores",
+    ],
+)
+def test_a_path_with_nothing_at_it(service, path):
+    refused(service.get(path), 404)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"])
+def test_a_method_that_a_path_does_not_have(service, method):
+    reply = service.call(method, "/v1/memory_stores")
+    assert reply.status == 405
+    assert reply.headers["allow"] == "GET, POST"
+    assert reply.headers["request-id"]
+    if method != "HEAD":
+        assert reply.error == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=x",
+        "limit=",
+        "limit=1.5",
+        "limit=99999999999999999999",
+        "view=all",
+        "depth=x",
+        "path_prefix=",
+        "path_prefix=/a",
+        "page=%00",
+        "page=",
+    ],
+)
+def test_a_query_that_breaks_a_rule(service, query):
+    refused(service.get(f"/v1/memory_stores/{service.store()}/memories?{query}"), 400)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["created_at[gte]=yesterday", "created_at[gte]=2026-01-01T00:00:00", "created_at%5Blte%5D=", "operation=renamed"],
+)
+def test_a_filter_that_breaks_a_rule(service, query):
+    refused(service.get(f"/v1/memory_stores/{service.store()}/memory_versions?{query}"), 400)
+
+
+def test_ids_of_every_kind_are_only_unknown(service):
+    store = service.store()
+    for id in (
+        "%00",
+        "%ED%A0%80",
+        "a" * 3_000,
+        "'; DROP TABLE stores; --".replace(" ", "%20"),
+        "%25",
+        "_",
+        "*",
+        "🙂".encode().hex(),
+    ):
+        for path in (
+            f"/v1/memory_stores/{id}",
+            f"/v1/memory_stores/{store}/memories/{id}",
+            f"/v1/memory_stores/{store}/memory_versions/{id}",
+            f"/v1/sessions/{id}",
+        ):
+            refused(service.get(path), 404)
+        found = service.get(f"/v1/memory_stores/{store}/memory_versions?memory_id={id}&session_id={id}&api_key_id={id}")
+        assert found.json == {"data": [], "next_page": None}
+        assert service.get(f"/v1/sessions?memory_store_id={id}&agent_id={id}").json["data"] == []
+
+
+def test_a_body_where_none_belongs(service):
+    store = service.store()
+    assert service.post(f"/v1/memory_stores/{store}/archive", {}).status == 200
+    refused(service.post(f"/v1/memory_stores/{store}/archive", {"now": True}), 400)
+
+
+def test_many_requests_at_once_are_all_answered(service):
+    store = service.store()
+    replies: list[Reply] = []
+
+    def ask() -> None:
+        replies.extend(service.get(f"/v1/memory_stores/{store}") for _ in range(10))
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [reply.status for reply in replies] == [200] * 200
+    assert len({reply.headers["request-id"] for reply in replies}) == 200
