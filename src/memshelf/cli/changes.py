@@ -24,11 +24,11 @@ from memshelf.files import edits
 from memshelf.files.format import validate_path
 from memshelf.limits import FileMemoryLimits
 
-__all__: list[str] = []
+__all__ = ["content_of", "content_option"]
 
 _LIMITS = FileMemoryLimits()
 
-_file_option = click.option(
+content_option = click.option(
     "--file",
     "-f",
     "source",
@@ -41,7 +41,7 @@ _file_option = click.option(
 @files.command(cls=TextCommand)
 @memory_option
 @json_option
-@_file_option
+@content_option
 @click.argument("path", type=text)
 @click.argument("content", type=text, required=False)
 @asynchronous
@@ -56,7 +56,7 @@ async def create(memory: str, path: str, content: str | None, *, source: str | N
       memshelf files create notes/plan.md --file plan.md --memory user.db
       date | memshelf files create log.md --memory user.db
     """
-    added = _content(content, source)
+    added = content_of(content, source)
     async with opened(memory, create=True) as store:
         written = await edits.create(store, path, added, origin=origin(), format=_LIMITS.format)
     _show_written(memory, written, "Created", as_json=as_json)
@@ -90,7 +90,7 @@ async def edit(memory: str, path: str, old: str, new: str, *, as_json: bool) -> 
 @files.command(cls=TextCommand)
 @memory_option
 @json_option
-@_file_option
+@content_option
 @path_argument("path")
 @click.argument("content", type=text, required=False)
 @asynchronous
@@ -104,7 +104,7 @@ async def append(memory: str, path: str, content: str | None, *, source: str | N
       memshelf files append prefs/tea.md "No sugar." --memory .memory/user
       git log -1 --format=%s | memshelf files append decisions.md --memory team.db
     """
-    added = _content(content, source)
+    added = content_of(content, source)
     async with opened(memory) as store:
         written = await edits.append(
             store, path, added, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
@@ -184,7 +184,7 @@ async def _delete(store: Store, path: str, version: str) -> None:
         raise
 
 
-def _content(content: str | None, source: str | None) -> str:
+def content_of(content: str | None, source: str | None) -> str:
     """The text to store: the argument, the file, or standard input, at most as long as a file may be."""
     if content is not None and source is not None:
         raise click.UsageError("Give the content as an argument or with --file, not both.")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 
 import click
 
-from memshelf.cli import render
+from memshelf.cli import render, times
 from memshelf.cli.command import asynchronous, confirmed, json_option, memory_option, path_argument
 from memshelf.cli.files import files
 from memshelf.cli.memory import opened_with_history, origin
@@ -16,6 +15,8 @@ from memshelf.files.diff import unified
 from memshelf.files.model import Version
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.files.tools import Json
+
+__all__ = ["show_diff"]
 
 _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -38,7 +39,7 @@ async def history(memory: str, path: str, *, limit: int, cursor: str | None, sin
       memshelf files history --memory user.db
       memshelf files history prefs/tea.md --limit 10 --memory team.db#notes --json
     """
-    after = _time(since) if since is not None else None
+    after = times.parsed(since, "--since") if since is not None else None
     async with opened_with_history(memory) as store:
         page = await store.versions(path or None, since=after, limit=limit, cursor=cursor)
     if as_json:
@@ -75,11 +76,17 @@ async def diff(memory: str, version: str, other: str | None, *, as_json: bool) -
     if as_json:
         before = _version_json(old) if old is not None else None
         render.document({"memory": memory, "from": before, "to": _version_json(new), "diff": text})
-    elif render.on_terminal():
-        for each in text.removesuffix("\n").split("\n"):
-            render.line(render.paint(render.visible(each), _DIFF_COLOURS.get(each[:1])))
     else:
+        show_diff(text)
+
+
+def show_diff(text: str) -> None:
+    """Print a unified diff, in colours on a terminal."""
+    if not render.on_terminal():
         render.show(text)
+        return
+    for each in text.removesuffix("\n").split("\n"):
+        render.line(render.paint(render.visible(each), _DIFF_COLOURS.get(each[:1])))
 
 
 @files.command()
@@ -169,26 +176,12 @@ async def _parent(store: HistoryFileStore, version: Version) -> Version | None:
 def _row(version: Version) -> list[str]:
     path = "(redacted)" if version.redacted_at is not None else version.path or ""
     by = version.origin.principal_id or version.origin.run_id or ""
-    return [_when(version.created_at), version.operation, version.id, path, by]
+    return [times.shown(version.created_at), version.operation, version.id, path, by]
 
 
 def _described(version: Version) -> str:
     path = render.visible_line(version.path) if version.path is not None else "(redacted)"
-    return f"version {version.id} of {path}, {version.operation} {_when(version.created_at)}"
-
-
-def _when(time: datetime) -> str:
-    if render.on_terminal():
-        return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _time(text: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no ISO 8601 time.", param_hint="--since") from None
-    return time if time.tzinfo is not None else time.astimezone()
+    return f"version {version.id} of {path}, {version.operation} {times.shown(version.created_at)}"
 
 
 def _version_json(version: Version) -> Json:

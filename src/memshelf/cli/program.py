@@ -18,7 +18,10 @@ from memshelf.cli.chat import chat
 from memshelf.cli.completion import COMPLETION_VARIABLE, PROGRAM, completion
 from memshelf.cli.demo import demo
 from memshelf.cli.files import files
+from memshelf.cli.memories import memories
 from memshelf.cli.serve import keys, serve, verify
+from memshelf.cli.stores import stores
+from memshelf.cli.versions import versions
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.tools import Json, failure
 from memshelf.limits import FileFormat
@@ -47,6 +50,8 @@ def cli() -> None:
       memshelf demo
       memshelf chat --memory user=.memory/user --model openai-responses:gpt-5
       memshelf files ls --memory .memory/user
+      memshelf serve --data ./data
+      memshelf stores list --data ./data
       eval "$(memshelf completion bash)"
 
     \b
@@ -66,6 +71,9 @@ cli.add_command(demo)
 cli.add_command(serve)
 cli.add_command(keys)
 cli.add_command(verify)
+cli.add_command(stores)
+cli.add_command(memories)
+cli.add_command(versions)
 cli.add_command(completion)
 
 
@@ -108,7 +116,8 @@ def _run(arguments: list[str]) -> int:
         return error.exit_code
     except MemoryStoreError as error:
         shown = failure(error, FileFormat())
-        _report(error.code, error.message, _ADVICE.get(error.code), shown, as_json=as_json)
+        advice = _ADVICE.get(error.code) if arguments[:1] in (["files"], ["chat"]) else None
+        _report(error.code, error.message, advice, shown, as_json=as_json)
         return UNAVAILABLE if error.code in _UNAVAILABLE else REFUSED
     except BrokenPipeError:
         raise

@@ -22,12 +22,14 @@ __all__ = ["Accounts", "Caller", "Key", "digest"]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who a secret stands for: a key of a workspace, or a session of it, which may use only what it mounts."""
+    """Who a secret stands for: a key of a workspace, or a session of it, which may use only what it mounts; or a user
+    who needs no secret, whose name then stands for the key as well."""
 
     key_id: str
     workspace_id: str
     session_id: str | None = None
     mounts: Mapping[str, Access] | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,15 @@ class Accounts:
             return await self._key(transaction, workspace_id, session_id)
 
         return await self._engine.write(create)
+
+    async def workspace(self, name: str) -> str:
+        """The id of the workspace with this name. `not_found`."""
+        row = await self._engine.read(
+            lambda transaction: transaction.fetch_one("SELECT id FROM workspaces WHERE name = $1", askable(name))
+        )
+        if row is None:
+            raise MemoryStoreError("not_found", f"There is no workspace {name}.")
+        return str(row[0])
 
     async def keys(self) -> list[Key]:
         """Every key of every workspace, the oldest first."""

@@ -49,9 +49,11 @@ class Call:
 
     @property
     def origin(self) -> Origin:
-        """Whom a change is attributed to: the session, or else the key."""
+        """Whom a change is attributed to: the session, or else the user or the key."""
         if self.caller.session_id is not None:
             return Origin(session_id=self.caller.session_id)
+        if self.caller.user is not None:
+            return Origin(principal_id=self.caller.user)
         return Origin(api_key_id=self.caller.key_id)
 
     async def reply(self, send: Send, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:

@@ -1,0 +1,249 @@
+"""What `memshelf stores | memories | versions` share: a service on a URL, or the same service on local data."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
+from urllib.parse import quote
+
+import click
+from click.core import ParameterSource
+
+from memshelf.cli.command import Unavailable
+from memshelf.cli.memory import disk_path, origin
+from memshelf.cli.serve import data_option, database_option
+from memshelf.errors import ErrorCode, MemoryStoreError
+from memshelf.service.data import engine_for, has_data
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from memshelf.files.backends.http.connection import Connection, RefusedError
+
+__all__ = ["Api", "extension", "hosted", "memory_argument", "store_argument"]
+
+Params = ParamSpec("Params")
+Json = dict[str, Any]  # JSON has many types
+
+_LOCAL = "http://memshelf.local"
+_CODES: Mapping[str, ErrorCode] = {
+    "memory_path_conflict_error": "already_exists",
+    "memory_precondition_failed_error": "version_mismatch",
+}
+
+store_argument = click.argument("store")
+memory_argument = click.argument("memory")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    url: str | None
+    key: str | None
+    data: str | None
+    database: str | None
+    workspace: str
+    dialect: Literal["anthropic", "zhipu"]
+
+
+class _Answer(Json):
+    """What a server answered. It may lack anything."""
+
+    @classmethod
+    def of(cls, value: Json) -> Json:
+        return cls({name: cls._inside(each) for name, each in value.items()})
+
+    @classmethod
+    def _inside(cls, value: Any) -> Any:
+        if isinstance(value, list):
+            return [cls._inside(each) for each in value]
+        return cls.of(value) if isinstance(value, dict) else value
+
+    def __missing__(self, name: str) -> Any:
+        raise MemoryStoreError("unavailable", f"The server's answer has no {name}: it is no memory store's.")
+
+
+class Api:
+    """The API that a command speaks to."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def get(self, path: str, **query: Any) -> Json:
+        """`query` without what is `None`."""
+        from memshelf.files.backends.http.connection import RefusedError
+
+        try:
+            return await self._connection.ask(path, _Answer.of, _given(query))
+        except RefusedError as refused:
+            raise _explained(refused) from None
+
+    async def change(
+        self, method: Literal["POST", "DELETE"], path: str, body: Json | None = None, **query: Any
+    ) -> Json:
+        """`write_unconfirmed` when the reply was lost."""
+        from memshelf.files.backends.http.connection import LostReplyError, RefusedError, unconfirmed
+
+        try:
+            return await self._connection.change(method, path, _Answer.of, body, _given(query))
+        except RefusedError as refused:
+            raise _explained(refused) from None
+        except LostReplyError as lost:
+            raise unconfirmed(lost) from None
+
+    async def items(self, path: str, *, most: int | None = None, **query: Any) -> AsyncIterator[Json]:
+        """The items of a listing, page after page."""
+        page: str | None = None
+        count = 0
+        while True:
+            left = 100 if most is None else min(100, most - count)
+            answer = await self.get(path, limit=left, page=page, **query)
+            for item in answer["data"]:
+                yield item
+                count += 1
+            page = answer["next_page"]
+            if not page or count == most:
+                return
+
+    async def store(self, named: str) -> str:
+        """The path of the store with this id, or with this name if only one has it."""
+        if not named.startswith("memstore_"):
+            found = [store["id"] async for store in self.items("/v1/memory_stores") if store["name"] == named]
+            if not found:
+                raise MemoryStoreError("not_found", f"There is no memory store {named}.")
+            if len(found) > 1:
+                raise click.UsageError(f"{len(found)} stores have the name {named}; give an id: {', '.join(found)}.")
+            named = found[0]
+        return f"/v1/memory_stores/{quote(named, safe='')}"
+
+    async def memory(self, store: str, named: str) -> Json:
+        """The memory with this path or id, with its content."""
+        if named.startswith("mem_"):
+            return await self.get(f"{store}/memories/{quote(named, safe='')}", view="full")
+        if not named.startswith("/"):
+            raise click.UsageError("A memory is named by its path, which begins with /, or by its id, mem_...")
+        prefix = f"{named.rpartition('/')[0]}/"
+        async for item in self.items(f"{store}/memories", path_prefix=prefix, depth=1):
+            if item["type"] == "memory" and item["path"] == named:
+                return await self.get(f"{store}/memories/{item['id']}", view="full")
+        raise MemoryStoreError("not_found", f"There is no memory at {named}.")
+
+
+def extension(path: str) -> str:
+    """The path of what only memshelf offers for a resource."""
+    return path.replace("/v1/", "/v1/memshelf/", 1)
+
+
+def hosted(
+    command: Callable[Concatenate[Api, Params], Awaitable[None]],
+) -> Callable[..., None]:
+    """Run a command's coroutine with the API that its options name."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        names = ("url", "key", "data", "database", "workspace", "dialect")
+        place = _chosen(_Place(**{name: kwargs.pop(name) for name in names}))
+        asyncio.run(_run(place, command, args, kwargs))
+
+    for option in (_dialect_option, _workspace_option, database_option, data_option, _key_option, _url_option):
+        run = option(run)
+    return run
+
+
+_url_option = click.option(
+    "--url", metavar="URL", envvar="MEMSHELF_URL", show_envvar=True, help="The service, such as http://127.0.0.1:8080."
+)
+_key_option = click.option(
+    "--key",
+    metavar="KEY",
+    envvar="MEMSHELF_KEY",
+    show_envvar=True,
+    help="An API key of the service; safer in the variable, as others see a command line.",
+)
+_workspace_option = click.option(
+    "--workspace", metavar="NAME", default="default", show_default=True, help="Which workspace of local data."
+)
+_dialect_option = click.option(
+    "--dialect",
+    type=click.Choice(["anthropic", "zhipu"]),
+    default="anthropic",
+    show_default=True,
+    help="Whose protocol headers to send to URL.",
+)
+
+
+def _chosen(place: _Place) -> _Place:
+    """Either the URL or the local data; what is typed goes before what the environment says."""
+    local = place.data is not None or place.database is not None
+    if place.url is not None and local:
+        context = click.get_current_context()
+        typed = [
+            name
+            for name in ("url", "data", "database")
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        ]
+        if "url" in typed and len(typed) > 1:
+            raise click.UsageError("Give --url, or --data or --database, not both.")
+        if not typed:
+            raise click.UsageError("MEMSHELF_URL and MEMSHELF_DATA are both set: say --url or --data.")
+        local = "url" not in typed
+    if local:
+        return _Place(None, None, place.data, place.database, place.workspace, place.dialect)
+    if place.url is None:
+        raise click.UsageError("Say where the stores are: --url URL with --key KEY, or --data DIR.")
+    if not place.key:
+        raise click.UsageError("A service asks for a key: --key KEY, or the variable MEMSHELF_KEY.")
+    return _Place(place.url, place.key, None, None, place.workspace, place.dialect)
+
+
+async def _run(place: _Place, command: Callable[..., Awaitable[None]], args: Any, kwargs: Any) -> None:
+    try:
+        connections = import_module("memshelf.files.backends.http.connection")
+    except ModuleNotFoundError as error:
+        raise Unavailable(str(error)) from None
+    headers = connections.ZHIPU_HEADERS if place.dialect == "zhipu" else connections.ANTHROPIC_HEADERS
+    if place.url is not None:
+        try:
+            connection = connections.Connection(place.url, place.key, headers=headers)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        try:
+            await command(Api(connection), *args, **kwargs)
+        finally:
+            await connection.aclose()
+        return
+    async with _local(place) as client:
+        await command(Api(connections.Connection(_LOCAL, "local", client=client, timeout=600)), *args, **kwargs)
+
+
+@asynccontextmanager
+async def _local(place: _Place) -> AsyncIterator[httpx2.AsyncClient]:
+    """The service itself, in this process, for the user of the operating system. `unknown_memory` without data."""
+    try:
+        local = import_module("memshelf.service.local")
+    except ModuleNotFoundError as error:
+        raise Unavailable(
+            f'Stores on local data need the extra "service": pip install "memshelf[http,service]" ({error}).'
+        ) from None
+    if place.database is None and place.data is not None and not has_data(disk_path(place.data)):
+        raise MemoryStoreError("unknown_memory", f"There is no service's data in {place.data}.")
+    try:
+        engine = engine_for(disk_path(place.data) if place.data is not None else None, place.database)
+    except ModuleNotFoundError as error:
+        raise Unavailable(str(error)) from None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--database") from None
+    async with local.client_of(engine, place.workspace, str(origin().principal_id)) as client:
+        yield client
+
+
+def _given(query: Mapping[str, Any]) -> dict[str, str | int]:
+    return {name: value for name, value in query.items() if value is not None}
+
+
+def _explained(refused: RefusedError) -> MemoryStoreError:
+    return MemoryStoreError(_CODES.get(refused.kind, refused.code), refused.message)

@@ -1,0 +1,27 @@
+"""Times as people give and read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from memshelf.cli import render
+
+__all__ = ["parsed", "shown"]
+
+
+def shown(time: datetime) -> str:
+    """Local on a terminal, UTC in a pipe."""
+    if render.on_terminal():
+        return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def parsed(text: str, hint: str) -> datetime:
+    """An ISO 8601 time; local unless it says otherwise. `hint` names the option that gave it."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no ISO 8601 time.", param_hint=hint) from None
+    return time if time.tzinfo is not None else time.astimezone()

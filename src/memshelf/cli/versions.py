@@ -1,0 +1,187 @@
+"""`memshelf versions`: what the memories of a store were."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from memshelf.cli import render, times
+from memshelf.cli.command import confirmed, json_option
+from memshelf.cli.history import show_diff
+from memshelf.cli.hosted import Api, extension, hosted, store_argument
+from memshelf.errors import MemoryStoreError
+
+__all__ = ["versions"]
+
+Json = dict[str, Any]  # JSON has many types
+
+
+@click.group()
+def versions() -> None:
+    """Look at, compare, bring back and erase the versions of a store's memories.
+
+    --url and --key, or --data, say where the store is, as for `memshelf stores`.
+
+    \b
+    Examples:
+      memshelf versions list Notes --data ./data
+      memshelf versions diff Notes VERSION --data ./data
+      memshelf versions redact Notes VERSION --data ./data
+    """
+
+
+@versions.command(name="list")
+@json_option
+@click.option("--memory", metavar="MEMORY", help="Of this memory: a path that it has now, or its id.")
+@click.option("--operation", type=click.Choice(["created", "modified", "deleted"]), help="Of this kind.")
+@click.option("--session", metavar="ID", help="That this session wrote.")
+@click.option("--by-key", metavar="ID", help="That were written with this API key.")
+@click.option("--since", metavar="TIME", help="Leave out what is older; an ISO 8601 time.")
+@click.option("--until", metavar="TIME", help="Leave out what is newer.")
+@click.option("--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
+@store_argument
+@hosted
+async def list_versions(
+    api: Api,
+    store: str,
+    *,
+    memory: str | None,
+    operation: str | None,
+    session: str | None,
+    by_key: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List the versions of a store, the newest first.
+
+    \b
+    Examples:
+      memshelf versions list Notes --memory /prefs/tea.md
+      memshelf versions list Notes --session sesn_0199 --since 2026-05-01 --json
+    """
+    path = await api.store(store)
+    query = {
+        "memory_id": (await api.memory(path, memory))["id"] if memory is not None and memory[:1] == "/" else memory,
+        "operation": operation,
+        "session_id": session,
+        "api_key_id": by_key,
+        "created_at[gte]": times.parsed(since, "--since").isoformat() if since is not None else None,
+        "created_at[lte]": times.parsed(until, "--until").isoformat() if until is not None else None,
+    }
+    found = [version async for version in api.items(f"{path}/memory_versions", most=limit, **query)]
+    if as_json:
+        render.document({"versions": found})
+        return
+    rows = [_row(version) for version in found]
+    if rows:
+        render.table(rows, header=("TIME", "OPERATION", "VERSION", "PATH", "BY"))
+    elif render.on_terminal():
+        render.note("There are no versions.")
+
+
+@versions.command()
+@json_option
+@store_argument
+@click.argument("version")
+@hosted
+async def view(api: Api, store: str, version: str, *, as_json: bool) -> None:
+    """Print the content of a version byte for byte.
+
+    \b
+    Examples:
+      memshelf versions view Notes VERSION
+    """
+    found = await api.get(_one(await api.store(store), version))
+    if as_json:
+        render.document(found)
+    elif found["content"] is None:
+        gone = "redacted" if found["redacted_at"] is not None else "the deletion of a memory"
+        raise MemoryStoreError("not_found", f"Version {version} has no content: it is {gone}.")
+    else:
+        render.show(found["content"])
+
+
+@versions.command()
+@json_option
+@store_argument
+@click.argument("version")
+@click.argument("other", required=False)
+@hosted
+async def diff(api: Api, store: str, version: str, other: str | None, *, as_json: bool) -> None:
+    """Show what VERSION changed, as a unified diff; with two versions, the way from the first to the second.
+
+    \b
+    Examples:
+      memshelf versions diff Notes VERSION
+      memshelf versions diff Notes OLD NEW | less
+    """
+    found = await api.get(f"{extension(_one(await api.store(store), version))}/diff", to=other)
+    if as_json:
+        render.document({name: found[name] for name in ("from_version_id", "to_version_id", "diff")})
+    else:
+        show_diff(found["diff"])
+
+
+@versions.command()
+@json_option
+@store_argument
+@click.argument("version")
+@hosted
+async def restore(api: Api, store: str, version: str, *, as_json: bool) -> None:
+    """Make a memory what it was at a version, as a new version. One that was deleted comes back under a new id.
+
+    \b
+    Examples:
+      memshelf versions restore Notes VERSION
+    """
+    restored = await api.change("POST", f"{extension(_one(await api.store(store), version))}/restore", {})
+    if as_json:
+        render.document(restored)
+        return
+    path, size = render.visible_line(restored["path"]), restored["content_size_bytes"]
+    render.line(f"Restored {path} ({size} bytes, version {restored['memory_version_id']})")
+
+
+@versions.command()
+@json_option
+@click.option("--yes", "-y", is_flag=True, help="Erase without asking.")
+@store_argument
+@click.argument("version")
+@hosted
+async def redact(api: Api, store: str, version: str, *, yes: bool, as_json: bool) -> None:
+    """Erase the path and content of a version for good. What remains shows that it was erased, when and by whom.
+
+    The current version of a memory cannot be redacted: change or delete the memory first. Asks on a terminal;
+    elsewhere, and with --json, say --yes.
+
+    \b
+    Examples:
+      memshelf versions redact Notes VERSION --yes
+    """
+    path = _one(await api.store(store), version)
+    if not yes:
+        found = await api.get(path, view="basic")
+        shown = render.visible_line(found["path"]) if found["path"] is not None else "(redacted)"
+        confirmed(f"Erase version {version} of {shown} for good?", as_json=as_json, instead="say --yes")
+    redacted = await api.change("POST", f"{path}/redact", {})
+    if as_json:
+        render.document(redacted)
+    else:
+        render.line(f"Redacted version {redacted['id']}")
+
+
+def _one(store: str, version: str) -> str:
+    return f"{store}/memory_versions/{quote(version, safe='')}"
+
+
+def _row(version: Json) -> list[str]:
+    path = "(redacted)" if version["redacted_at"] is not None else version["path"] or ""
+    author = version["created_by"] or {}
+    by = next((value for name, value in author.items() if name != "type"), "")
+    when = times.shown(datetime.fromisoformat(version["created_at"]))
+    return [when, version["operation"], version["id"], path, by]
