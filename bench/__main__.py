@@ -1,4 +1,4 @@
-"""`make bench`, or `python -m bench [directory] [sqlite] [context] [service]`."""
+"""`make bench`, or `python -m bench [directory] [sqlite] [postgres] [context] [service]`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, directory, service, sqlite
+from bench import context, directory, postgres, service, sqlite
 
-BENCHMARKS = {"directory": directory.run, "sqlite": sqlite.run, "context": context.run, "service": service.run}
+BENCHMARKS = {
+    "directory": directory.run,
+    "sqlite": sqlite.run,
+    "postgres": postgres.run,
+    "context": context.run,
+    "service": service.run,
+}
 
 
 def main() -> None:

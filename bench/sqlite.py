@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 from bench import peers
 from bench.measure import Ratio, median_async, show
 from bench.raw import sqlite_commit
-from memshelf import Origin, SqliteFileStore
+from bench.writing import ORIGIN, one_writer, throughput
+from memshelf import SqliteFileStore
 
 __all__ = ["run"]
 
 FILES = 10_000
 WRITERS = 16
-ORIGIN = Origin()
 
 
 async def run(place: Path) -> None:
     async with SqliteFileStore(place / "memory.db") as store:
-        ours = await _writes(store, 200)
-        alone = await _throughput(store, 1, 100)
-        together = await _throughput(store, WRITERS, 100)
+        ours = await one_writer(store, 200)
+        alone = await throughput(store, 1, 100)
+        together = await throughput(store, WRITERS, 100)
     raw = sqlite_commit(place / "raw.db")
     peer = peers.ask("pydantic-ai-harness==0.62.0", "3.11", peers.HARNESS_WRITES, str(place / "peer.db"))
     ratios = [Ratio("durable write", ours, raw, "one raw durable commit of a version's row", "at most 1.5x")]
@@ -45,25 +44,3 @@ async def run(place: Path) -> None:
         ratios.append(Ratio(f"changes(), {FILES:,} files", changes, 1e-3, "1 ms", "at most 1x"))
         ratios.append(Ratio(f"list(), {FILES:,} files", listing, 50e-3, "50 ms", ""))
     show("SQLite", ratios)
-
-
-async def _writes(store: SqliteFileStore, rounds: int) -> float:
-    version = await store.write("a.md", "start", expected=None, origin=ORIGIN)
-
-    async def write(each: int) -> None:
-        nonlocal version
-        version = await store.write("a.md", f"{each} " * 200, expected=version, origin=ORIGIN)
-
-    return await median_async(write, rounds)
-
-
-async def _throughput(store: SqliteFileStore, writers: int, rounds: int) -> float:
-    async def writer(name: int) -> None:
-        path = f"w{writers}-{name}.md"
-        version = await store.write(path, "start", expected=None, origin=ORIGIN)
-        for each in range(rounds):
-            version = await store.write(path, f"{each} " * 200, expected=version, origin=ORIGIN)
-
-    started = time.perf_counter()
-    await asyncio.gather(*(writer(name) for name in range(writers)))
-    return writers * (rounds + 1) / (time.perf_counter() - started)
