@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
 import os
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -420,6 +422,39 @@ def test_a_caller_whose_event_loop_ends_disturbs_nobody(root: Path) -> None:
         asyncio.run(leave())
     asyncio.run(stay())
     assert (root / "a").read_text() == "three"
+
+
+async def test_a_store_that_is_forgotten_takes_its_thread_along(root: Path) -> None:
+    others = threading.enumerate()
+    store = DirectoryFileStore(root)
+    await store.write("a", "one", expected=None, origin=ORIGIN)
+    [thread] = [each for each in threading.enumerate() if each not in others]
+    await store.read("a")
+    del store
+    gc.collect()
+    await asyncio.to_thread(thread.join, 20)
+    assert not thread.is_alive()
+
+
+def test_a_process_that_ends_does_not_wait_for_a_lock_that_another_one_holds(root: Path) -> None:
+    program = """
+import asyncio, sys
+from memshelf import DirectoryFileStore, Origin
+
+async def leave(store):
+    write = asyncio.create_task(store.write("b", "two", expected=None, origin=Origin()))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(store.aclose())
+    await store.read("a")
+    for task in (write, closing):
+        task.cancel()
+
+asyncio.run(leave(DirectoryFileStore(sys.argv[1])))
+"""
+    asyncio.run(DirectoryFileStore(root).write("a", "one", expected=None, origin=ORIGIN))
+    with _held(root):
+        subprocess.run([sys.executable, "-c", program, root], check=True, timeout=60)
+    assert asyncio.run(contents(DirectoryFileStore(root))) == {"a": "one"}
 
 
 # Size
