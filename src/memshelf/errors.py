@@ -82,6 +82,9 @@ class MemoryStoreError(Exception):
         self.message = message
         self.current = current
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self.code, self.message, self.current)
 

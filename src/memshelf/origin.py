@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 __all__ = ["Origin"]
 
@@ -17,6 +17,9 @@ class Origin:
 
     On a store with history, `run_id` and `tool_call_id` together also make a change idempotent: the same call, made
     again with the same arguments, answers with its first result.
+
+    Each is a text that every database can hold, without NUL and lone surrogates: else `ValueError`, and `TypeError`
+    for what is no text.
     """
 
     run_id: str | None = None
@@ -24,3 +27,25 @@ class Origin:
     tool_call_id: str | None = None
     session_id: str | None = None
     api_key_id: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _FIELDS:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if not isinstance(value, str):
+                raise TypeError(f"Origin.{name} is a str or None, not {type(value).__name__}.")
+            if not value.isascii() or "\0" in value:
+                _require_storable(name, value)
+
+
+_FIELDS = tuple(field.name for field in fields(Origin))
+
+
+def _require_storable(name: str, value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"Origin.{name} is valid Unicode, without lone surrogates.") from None
+    if "\0" in value:
+        raise ValueError(f"Origin.{name} has no NUL character.")

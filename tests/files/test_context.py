@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memshelf import FileMemoryLimits, FileMount, InProcessFileStore, MemoryCursors, Origin
 from memshelf.files.context import Snapshot, deliver

@@ -474,3 +474,30 @@ async def test_a_foreign_thing_under_the_composed_name_hides_the_decomposed_one_
     assert {each.name for each in root.iterdir()} == {".memshelf", NFC, NFD}
     (root / NFC).unlink()
     assert await contents(store) == {NFC: "decomposed"}
+
+
+async def test_what_version_control_keeps_is_no_part_of_the_memory(root: Path, store: DirectoryFileStore) -> None:
+    await put(store, "notes/a", "mine")
+    await put(store, "notes/.gitignore", "also a file")
+    for kept in (root / ".git", root / "notes" / ".HG", root / "sub" / ".jj"):
+        kept.mkdir(parents=True)
+        (kept / "config").write_text("[core]\n")
+    before = await contents(store)
+    assert set(before) == {"notes/a", "notes/.gitignore"}
+    version = (await store.read("notes/a")).version
+    for path in (".git/config", ".git", ".GIT/config", ".git./x", ".g\u200cit/config", "sub/.jj/config", "a/b/.svn/x"):
+        await refused("invalid_path", store.read(path))
+        await refused("invalid_path", store.write(path, "x", expected=None, origin=ORIGIN))
+        await refused("invalid_path", store.move("notes/a", path, expected=version, origin=ORIGIN))
+    found, _ = await store.search("core", regex=False, case_sensitive=False, path="", limit=10)
+    assert found == []
+    await store.purge()
+    assert (root / ".git" / "config").read_text() == "[core]\n"
+
+
+async def test_version_control_leaves_the_control_directory_out(root: Path, store: DirectoryFileStore) -> None:
+    await put(store, "a", "mine")
+    subprocess.run(["git", "init", "--quiet", root], check=True)
+    subprocess.run(["git", "-C", root, "add", "--all"], check=True)
+    listed = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True)
+    assert listed.stdout == "a\n"

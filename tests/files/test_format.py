@@ -6,8 +6,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memshelf import FileFormat, MemoryStoreError, describe, validate_directory, validate_path
 

@@ -239,7 +239,7 @@ def test_a_bad_mount_is_refused_at_construction():
 
 def test_an_error_survives_pickling():
     error = pickle.loads(pickle.dumps(MemoryStoreError("not_found", "gone")))
-    assert (error.code, error.message, str(error)) == ("not_found", "gone", "gone")
+    assert (error.code, error.message, str(error)) == ("not_found", "gone", "not_found: gone")
 
 
 async def test_a_text_that_overlaps_itself_occurs_more_than_once():

@@ -22,7 +22,7 @@ def validate_path(path: str, format: FileFormat = FileFormat()) -> str:  # noqa:
     A path is relative: no leading or trailing `/`, no empty, `.` or `..` segment, no control character or backslash,
     at most `path_bytes` UTF-8 bytes.
     """
-    path = unicodedata.normalize("NFC", path)
+    path = _normalized(path)
     if not path or path.startswith("/") or path.endswith("/"):
         raise MemoryStoreError("invalid_path", "A file's path is relative and names a file, such as notes/tea.md.")
     _check_segments(path, format)
@@ -31,13 +31,19 @@ def validate_path(path: str, format: FileFormat = FileFormat()) -> str:  # noqa:
 
 def validate_directory(path: str, format: FileFormat = FileFormat()) -> str:  # noqa: B008  # frozen
     """The canonical form of a directory, in NFC, else `invalid_path`: `""` for the root, or a path ending in `/`."""
-    path = unicodedata.normalize("NFC", path)
+    path = _normalized(path)
     if path == "":
         return path
     if path.startswith("/") or not path.endswith("/"):
         raise MemoryStoreError("invalid_path", 'A directory is "" for the root, or a relative path ending in "/".')
     _check_segments(path[:-1], format)
     return path
+
+
+def _normalized(path: str) -> str:
+    if not isinstance(path, str):
+        raise TypeError(f"A path in a memory is a str, not {type(path).__name__}.")
+    return unicodedata.normalize("NFC", path)
 
 
 def _check_segments(path: str, format: FileFormat) -> None:
@@ -60,6 +66,8 @@ def describe(text: str, format: FileFormat = FileFormat()) -> str | None:  # noq
     `description_chars`, else `None`. A line ends at `\\n`, and a `\\r` before it is not shown; nothing else separates
     lines. `too_large`; `invalid_file` for a lone surrogate or a malformed frontmatter.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"The content of a memory file is a str, not {type(text).__name__}.")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:

@@ -76,7 +76,17 @@ class Exclusive:
             self._settle(self._path)
             with suppress(FileExistsError):
                 self._disk.make_directory(CONTROL, self.root)
-            return self._disk.open_directory(CONTROL, self.root)
+            control = self._disk.open_directory(CONTROL, self.root)
+            with suppress(OSError):  # a convenience for memories under version control, not worth a failed change
+                self._keep_out_of_version_control(control)
+            return control
+
+    def _keep_out_of_version_control(self, control: int) -> None:
+        ignore = self._disk.create(".gitignore", control)
+        try:
+            self._disk.write(ignore, b"*\n")
+        finally:
+            self._disk.close(ignore)
 
     def _make(self, path: str) -> None:
         above, name = os.path.split(path)

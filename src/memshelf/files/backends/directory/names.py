@@ -11,21 +11,34 @@ from memshelf.files.backends.directory.disk import Disk
 from memshelf.files.format import validate_path
 from memshelf.limits import FileFormat
 
-__all__ = ["CONTROL", "actual", "memory_path", "preference", "require_addressable"]
+__all__ = ["CONTROL", "VERSION_CONTROL", "actual", "memory_path", "preference", "require_addressable"]
 
 CONTROL = ".memshelf"
 """The directory in the root that holds the lock and what is being written. No memory path leads there."""
 
 
+VERSION_CONTROL = frozenset({".git", ".hg", ".jj", ".svn"})
+"""What version control keeps beside the files, at any depth. Whoever writes there decides which programs the next
+`git status` runs, so no memory path leads there either."""
+
+
 def require_addressable(path: str) -> str:
-    """The path, unless it leads into the control directory (`invalid_path`)."""
-    first = path.partition("/")[0]
-    # Some disks ignore case, invisible characters, or dots and spaces at the end of a name.
-    if not first.isascii():
-        first = "".join(char for char in first if unicodedata.category(char) != "Cf")
-    if first.rstrip(". ").casefold() == CONTROL:
+    """The path, unless it leads into the control directory or into version control's (`invalid_path`)."""
+    if "." not in path:
+        return path
+    segments = [_folded(segment) for segment in path.split("/")]
+    if segments[0] == CONTROL:
         raise MemoryStoreError("invalid_path", f"{CONTROL}/ belongs to the store; choose another name.")
+    if found := VERSION_CONTROL.intersection(segments):
+        raise MemoryStoreError("invalid_path", f"{min(found)} belongs to version control; choose another name.")
     return path
+
+
+def _folded(segment: str) -> str:
+    """What a disk may take for the same name: some ignore case, invisible characters, or dots and spaces at the end."""
+    if not segment.isascii():
+        segment = "".join(char for char in segment if unicodedata.category(char) != "Cf")
+    return segment.rstrip(". ").casefold()
 
 
 def memory_path(prefix: str, name: str, format: FileFormat) -> str | None:
