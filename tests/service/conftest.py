@@ -58,6 +58,23 @@ def shared_service(place: Callable[[], tuple[str, ...]], tmp_path_factory: pytes
     service.close()
 
 
+@pytest.fixture(scope="session")
+def second_process(shared_service: Service) -> Iterator[Service]:
+    service = Service(*shared_service.where, log=shared_service.log.with_name("second.log"))
+    yield service
+    service.close()
+
+
+@pytest.fixture(params=[1, 2], ids=["one process", "two processes"])
+def services(request: pytest.FixtureRequest, service: Service) -> list[Service]:
+    """One or two processes on one database, in a workspace that nobody else uses."""
+    if request.param == 1:
+        return [service]
+    second: Service = request.getfixturevalue("second_process")
+    second.key = service.key
+    return [service, second]
+
+
 @pytest.fixture
 def service(shared_service: Service) -> Service:
     """A service, with the key of a workspace that nobody else uses."""

@@ -210,7 +210,7 @@ def allowed(path: str) -> bool:
     return (
         parts[0] == ""
         and 2 <= len(parts) <= 21
-        and all(part and part.strip(".") or len(part) > 2 for part in parts[1:])
+        and all((part and part.strip(".")) or len(part) > 2 for part in parts[1:])
         and not any(unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") for char in path)
         and unicodedata.normalize("NFC", path) == path
         and len(path.encode()) <= 1024
