@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a name public for them
     from memshelf.agent.builder import HarnessBuilder as HarnessBuilder
+    from memshelf.agent.capabilities.compaction import CompactionCapability as CompactionCapability
     from memshelf.agent.capabilities.files import FileMemoryCapability as FileMemoryCapability
-    from memshelf.agent.events import MemoryContextEvent as MemoryContextEvent
+    from memshelf.agent.capabilities.handoff import HandoffCapability as HandoffCapability
+    from memshelf.agent.capabilities.history import HistoryWindowCapability as HistoryWindowCapability
+    from memshelf.agent.capabilities.session import (
+        SessionLogCapability as SessionLogCapability,
+        session_state as session_state,
+    )
+    from memshelf.agent.capabilities.summary import SessionSummaryCapability as SessionSummaryCapability
+    from memshelf.agent.events import (
+        HistoryReplacedEvent as HistoryReplacedEvent,
+        MemoryContextEvent as MemoryContextEvent,
+    )
     from memshelf.agent.model import ModelConfigurationError as ModelConfigurationError
     from memshelf.agent.permissions import ToolPermissions as ToolPermissions
     from memshelf.agent.result import (
@@ -72,13 +83,22 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         FileMemoryLimits as FileMemoryLimits,
     )
     from memshelf.origin import Origin as Origin
+    from memshelf.threads.compaction import CompressionManager as CompressionManager
+    from memshelf.threads.listing import SessionInfo as SessionInfo
+    from memshelf.threads.log import SessionLog as SessionLog
+    from memshelf.threads.memory import WorkingMemory as WorkingMemory
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "memshelf.agent.builder": ("HarnessBuilder",),
+    "memshelf.agent.capabilities.compaction": ("CompactionCapability",),
     "memshelf.agent.capabilities.files": ("FileMemoryCapability",),
-    "memshelf.agent.events": ("MemoryContextEvent",),
+    "memshelf.agent.capabilities.handoff": ("HandoffCapability",),
+    "memshelf.agent.capabilities.history": ("HistoryWindowCapability",),
+    "memshelf.agent.capabilities.session": ("SessionLogCapability", "session_state"),
+    "memshelf.agent.capabilities.summary": ("SessionSummaryCapability",),
+    "memshelf.agent.events": ("HistoryReplacedEvent", "MemoryContextEvent"),
     "memshelf.agent.model": ("ModelConfigurationError",),
     "memshelf.agent.permissions": ("ToolPermissions",),
     "memshelf.agent.result": ("HarnessResult", "RunIncompleteError"),
@@ -111,6 +131,10 @@ _HOMES = {
     "memshelf.files.protocol": ("FileStore", "HistoryFileStore", "SearchableFileStore"),
     "memshelf.limits": ("FileFormat", "FileMemoryLimits"),
     "memshelf.origin": ("Origin",),
+    "memshelf.threads.compaction": ("CompressionManager",),
+    "memshelf.threads.listing": ("SessionInfo",),
+    "memshelf.threads.log": ("SessionLog",),
+    "memshelf.threads.memory": ("WorkingMemory",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

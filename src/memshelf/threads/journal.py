@@ -119,7 +119,7 @@ class Journal:
                     _write(descriptor, b"\n" + data if lines.torn else data, lines.size)
                     self._sync(descriptor, created=created)
             finally:
-                os.close(descriptor)
+                _release(descriptor)
         except OSError as error:
             raise _refusal(self.path, error) from error
 
@@ -171,9 +171,9 @@ class Journal:
                 if self._is_at(descriptor):
                     return descriptor, created
             except BaseException:
-                os.close(descriptor)
+                _release(descriptor)
                 raise
-            os.close(descriptor)  # it was removed while we waited
+            _release(descriptor)  # the file was removed while we waited
 
     def _is_at(self, descriptor: int) -> bool:
         try:
@@ -189,6 +189,12 @@ class Journal:
                 private_directory(os.path.dirname(self.path))
             with suppress(FileExistsError):
                 return os.open(self.path, _APPEND | os.O_CREAT | os.O_EXCL, 0o600), True
+
+
+def _release(descriptor: int) -> None:
+    # Closing is not enough if another thread forked meanwhile: the child has a copy of the descriptor.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _write(descriptor: int, data: bytes, size: int) -> None:

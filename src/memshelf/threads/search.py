@@ -46,7 +46,7 @@ def search(query: str, rows: Iterable[Row], limit: int) -> list[Row]:
             total += 1
             text = _normal("\n".join(_said(row)))
             counts = {word: count for word, pattern in words.items() if (count := _count(word, pattern, text))}
-            if counts or phrase in text:
+            if counts or (not words and phrase in text):
                 found.append(_Found(row, counts, len(text), phrase in text))
     spread = {word: sum(word in each.counts for each in found) for word in words}
     weights = {word: math.log(1 + (total - n + 0.5) / (n + 0.5)) for word, n in spread.items()}

@@ -9,11 +9,12 @@ __all__ = ["TokenCounter", "estimate_tokens"]
 
 TokenCounter: TypeAlias = Callable[[str], int]
 
-_DIGITS = b"0123456789"
+_DENSE = b'0123456789{}[]":,'
+"""Digits and the signs of JSON, which share a token with little else."""
 
 # Fitted to the o200k and cl100k vocabularies on prose, code, JSON and hashes, English, Chinese, Japanese and Russian:
-# within a quarter of their average for each of these, and above it more often than below.
-_LETTER, _DIGIT, _WIDE = 24, 75, 95  # hundredths of a token
+# within a quarter of their average for each of these.
+_LETTER, _SIGN, _WIDE = 22, 68, 95  # hundredths of a token
 
 
 def estimate_tokens(text: str) -> int:
@@ -25,6 +26,6 @@ def estimate_tokens(text: str) -> int:
         return 0
     data = text.encode(errors="surrogatepass")
     wide = (len(data) - len(text)) // 2  # a Chinese character has two bytes more than an ASCII one
-    digits = len(data) - len(data.translate(None, _DIGITS))
-    letters = len(text) - wide - digits
-    return 1 + (max(letters, 0) * _LETTER + digits * _DIGIT + wide * _WIDE) // 100
+    signs = len(data) - len(data.translate(None, _DENSE))
+    letters = len(text) - wide - signs
+    return 1 + (max(letters, 0) * _LETTER + signs * _SIGN + wide * _WIDE) // 100
