@@ -131,7 +131,8 @@ class SqlFileStore:
 
     async def redact(self, version_id: str, *, by: str) -> Version:
         """When others keep reading the database for so long that it cannot be rewritten, `unavailable` says so: the
-        version is redacted, and redacting it again removes the last bytes."""
+        version is redacted, and redacting it again removes the last bytes. `by` is as in `Origin.principal_id`."""
+        Origin(principal_id=by)  # or a `ValueError`
         return await self._erase(lambda memory: changes.redact(memory, version_id, by, self._mint))
 
     async def purge(self) -> None:
