@@ -1,0 +1,108 @@
+"""What is redacted or deleted is nowhere any more: not in the database's files, its log, its indexes, nor in the
+service's own logs and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import asyncpg
+import pytest
+from serving import Service
+
+SECRET, PLACE = "correct horse battery staple", "whereabouts"
+
+
+def bytes_of(service: Service) -> bytes:
+    """Everything that the service keeps: for SQLite the raw files, for PostgreSQL every row of every table."""
+    option, place = service.where
+    if option == "--data":
+        return b"".join(path.read_bytes() for path in sorted(Path(place).iterdir()))
+    return asyncio.run(_rows(place))
+
+
+async def _rows(dsn: str) -> bytes:
+    connection = await asyncpg.connect(dsn)
+    try:
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'memshelf'")
+        assert tables
+        found = b""
+        for (table,) in tables:
+            for row in await connection.fetch(f'SELECT * FROM memshelf."{table}"'):
+                found += b"\0".join(
+                    value if isinstance(value, bytes) else str(value).encode() for value in row.values()
+                )
+        return found
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+def own(start) -> Service:
+    service = start()
+    service.first_key()
+    return service
+
+
+def told(service: Service) -> bytes:
+    return service.log.read_bytes() + service.get("/metrics").data
+
+
+def leaks(found: bytes) -> list[str]:
+    return [word for word in (*SECRET.split(), PLACE) if word.encode() in found]
+
+
+def test_a_redacted_version_leaves_no_byte(own):
+    store = own.store()
+    memory = own.memory(store, f"/{PLACE}/a", SECRET)
+    for number in range(200):
+        own.memory(store, f"/other/{number}", f"other {number}" * 50)
+    own.get(f"/v1/memshelf/memory_stores/{store}/search?query=horse")
+    own.post(f"/v1/memory_stores/{store}/memories", {"path": f"/{PLACE}/a", "content": SECRET})
+    own.get(f"/v1/memory_stores/{store}/memories?path_prefix=/{PLACE}/")
+    own.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", {"path": "/clean", "content": "clean"})
+    assert set(leaks(bytes_of(own))) == {*SECRET.split(), PLACE}
+    redact = f"/v1/memory_stores/{store}/memory_versions/{memory['memory_version_id']}/redact"
+    assert own.post(redact).status == 200
+    assert leaks(bytes_of(own)) == []
+    assert leaks(told(own)) == []
+    assert own.get(f"/v1/memshelf/memory_stores/{store}/verify").json["intact"]
+    assert own.get(f"/v1/memshelf/memory_stores/{store}/search?query=horse").json["data"] == []
+    own.stop()
+    assert leaks(bytes_of(own)) == []
+
+
+def test_a_deleted_store_leaves_no_byte(own):
+    store = own.store()
+    memory = own.memory(store, f"/{PLACE}/a", SECRET)
+    own.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", {"content": f"{SECRET} 2"})
+    own.delete(f"/v1/memory_stores/{store}/memories/{memory['id']}")
+    assert own.delete(f"/v1/memory_stores/{store}").status == 200
+    assert leaks(bytes_of(own)) == []
+    assert leaks(told(own)) == []
+
+
+def test_the_log_names_requests_and_nothing_that_people_wrote(own):
+    store = own.store(name=SECRET)
+    own.memory(store, f"/{PLACE}", SECRET)
+    for path in (
+        f"/v1/{PLACE}",
+        f"/{PLACE}",
+        f"/v1/memory_stores/{PLACE}",
+        f"/v1/memory_stores/{store}/memories?page={PLACE}",
+    ):
+        assert own.get(path).status in (400, 404)
+    own.post(f"/v1/memory_stores/{store}/memories", data=f'{{"{PLACE}": "{SECRET}"'.encode())
+    own.get("/v1/memory_stores", key=PLACE)
+    own.call("GET", "/v1/memory_stores", headers={"user-agent": PLACE, "referer": PLACE})
+    assert leaks(told(own)) == []
+    assert own.key.encode() not in told(own)
+    lines = own.log.read_text().splitlines()
+    assert any(
+        '"route":"/v1/memory_stores/{memory_store_id}/memories"' in line and '"status":200' in line for line in lines
+    )
+
+
+def test_of_a_key_only_a_hash_is_kept(own):
+    own.new_key("other")
+    assert own.key.encode() not in bytes_of(own)
