@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from memshelf.files.context.render import cost, costs_within, pointer, size
 from memshelf.files.model import FileEntry
@@ -29,9 +29,14 @@ def fit(memory: str, entries: Sequence[FileEntry], budget: int) -> tuple[list[st
     if costs_within(lines(entries), budget) <= budget:
         return list(lines(entries)), None
     shown: list[str] = []
-    for depth in range(max((entry.path.count("/") for entry in entries), default=0) - 1, -1, -1):
-        shown = _collapsed(entries, depth)
-        if costs_within(shown, budget) <= budget:
+    ends = [list(accumulate(len(name) + 1 for name in entry.path.split("/")[:-1])) for entry in entries]
+    for depth in range(max(map(len, ends), default=0) - 1, -1, -1):
+        # Counted before they are put in order: what is far over the budget costs no more than what fits.
+        within = costs_within((line for _, line in _collapsed(entries, ends, depth)), budget) <= budget
+        if within or depth == 0:
+            found = sorted(_collapsed(entries, ends, depth), key=lambda each: each[0].encode())
+            shown = [line for _, line in found]
+        if within:
             return shown, None
     shown = shown or list(lines(entries))
     room = budget - more_cost(memory, len(shown))
@@ -53,26 +58,21 @@ def _line(entry: FileEntry) -> str:
     return f"{entry.path}: {entry.description}" if entry.description else entry.path
 
 
-def _collapsed(entries: Sequence[FileEntry], depth: int) -> list[str]:
-    """Files below `depth` directories become one line for their directory, such as `archive/ (37 files)`."""
-    found: list[tuple[str, str]] = []
-    for directory, group in groupby(entries, lambda entry: _directory(entry.path, depth)):
-        if directory is None:
-            found += ((entry.path, _line(entry)) for entry in group)
+def _collapsed(entries: Sequence[FileEntry], ends: Sequence[Sequence[int]], depth: int) -> Iterator[tuple[str, str]]:
+    """Files below `depth` directories become one line for their directory, such as `archive/ (37 files)`.
+
+    `ends` are where the directories of each path end. Each line comes with what it is sorted by.
+    """
+
+    def directory(at: int) -> str | None:
+        return entries[at].path[: ends[at][depth]] if len(ends[at]) > depth else None
+
+    for name, group in groupby(range(len(entries)), directory):
+        if name is None:
+            yield from ((entries[at].path, _line(entries[at])) for at in group)
         else:
             count = sum(1 for _ in group)
-            found.append((directory, f"{directory} ({count} file{'' if count == 1 else 's'})"))
-    return [line for _, line in sorted(found, key=lambda each: each[0].encode())]
-
-
-def _directory(path: str, depth: int) -> str | None:
-    """The directory that stands for `path` when only `depth` levels of directories are open."""
-    end = -1
-    for _ in range(depth + 1):
-        end = path.find("/", end + 1)
-        if end < 0:
-            return None
-    return path[: end + 1]
+            yield name, f"{name} ({count} file{'' if count == 1 else 's'})"
 
 
 def _byte_wise(path: str) -> bytes:

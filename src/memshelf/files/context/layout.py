@@ -34,25 +34,24 @@ def layout(snapshots: Sequence[Snapshot], limits: FileMemoryLimits) -> dict[str,
     """
     shown = [snapshot for snapshot in snapshots if not snapshot.unchanged]
     kinds: dict[str, Kind] = {each.name: "full" if each.changed is None else "changes" for each in shown}
+    changes = {each.name: index.changes(each.changed, each.entries) for each in shown if each.changed is not None}
     while True:
-        blocks, over = _render(shown, kinds, limits)
+        blocks, over = _render(shown, kinds, changes, limits)
         if not over:
             return blocks
         kinds |= dict.fromkeys(over, "full")
 
 
 def _render(
-    shown: Sequence[Snapshot], kinds: Mapping[str, Kind], limits: FileMemoryLimits
+    shown: Sequence[Snapshot], kinds: Mapping[str, Kind], changes: Mapping[str, list[str]], limits: FileMemoryLimits
 ) -> tuple[dict[str, Block], list[str]]:
     remaining = limits.context_bytes
-    lists: dict[str, list[str]] = {}
     least: dict[str, int] = {}
     needs: dict[str, int] = {}
     placed: list[Snapshot] = []
     for snapshot in shown:
         name, kind = snapshot.name, kinds[snapshot.name]
-        lists[name] = index.changes(snapshot.changed or (), snapshot.entries) if kind == "changes" else []
-        lines = lists[name] if kind == "changes" else index.lines(snapshot.entries)
+        lines = changes[name] if kind == "changes" else index.lines(snapshot.entries)
         need = costs_within(lines, limits.context_bytes)
         # Even a list that is cut away keeps its pointer, so that the model knows there is more.
         minimum = min(need, index.more_cost(name, len(snapshot.entries)))
@@ -69,16 +68,19 @@ def _render(
         files[snapshot.name], remaining = _files(snapshot, kinds[snapshot.name], limits.always_load_bytes, remaining)
     shares = _shares(remaining, needs)
     blocks: dict[str, Block] = {}
+    over: list[str] = []
     for snapshot in placed:
         name, kind = snapshot.name, kinds[snapshot.name]
         share = shares[name] + least[name]
-        lines_, more = lists[name], None
         if kind == "full":
             lines_, more = index.fit(name, snapshot.entries, share)
-        elif costs_within(lines_, share) > share:
-            return {}, [name]
+        elif costs_within(changes[name], share) > share:
+            over.append(name)
+            continue
+        else:
+            lines_, more = changes[name], None
         blocks[name] = Block(kind, block(name, kind, files[name], lines_, more))
-    return blocks, []
+    return blocks, over
 
 
 def _files(snapshot: Snapshot, kind: Kind, allowance: int, remaining: int) -> tuple[list[dict[str, str]], int]:
