@@ -36,8 +36,8 @@ class Door:
             await self._elsewhere(scope, receive, send)
             return
         state = self._state
-        mint = state.shelf.mint
-        call = Call(state, scope, receive, mint.id("req", mint.now()), dict(scope["headers"]))
+        requests = state.requests
+        call = Call(state, scope, receive, requests.id("req", requests.now()), dict(scope["headers"]))
         started = state.clock()
         state.metrics.in_flight += 1
         try:

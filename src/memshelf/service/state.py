@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 
 from memshelf.service.accounts import Accounts
 from memshelf.service.auth import Gate
@@ -12,6 +13,7 @@ from memshelf.service.config import ServiceConfig
 from memshelf.service.logs import RequestLog
 from memshelf.service.metrics import Metrics
 from memshelf.service.rate import RateLimiter
+from memshelf.storage.ids import Mint
 from memshelf.stores.shelf import Shelf
 
 __all__ = ["ServiceState"]
@@ -19,13 +21,15 @@ __all__ = ["ServiceState"]
 
 @dataclass(slots=True)
 class ServiceState:
-    """`clock` is a monotonic one. `ending` says that the service takes no new work."""
+    """`clock` is a monotonic one. `requests` is where the ids of requests come from, which nobody need be unable to
+    guess. `ending` says that the service takes no new work."""
 
     shelf: Shelf
     config: ServiceConfig
     clock: Callable[[], float] = time.monotonic
     metrics: Metrics = field(default_factory=Metrics)
     log: RequestLog = field(default_factory=lambda: RequestLog(None))
+    requests: Mint = field(default_factory=lambda: Mint(random=Random().randbytes))  # noqa: S311  # see above
     ending: bool = False
     accounts: Accounts = field(init=False)
     gate: Gate = field(init=False)

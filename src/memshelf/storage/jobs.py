@@ -22,18 +22,22 @@ schema would not be undone.
 class Job:
     """One piece of work, and the future of the caller: of an event loop, or of a thread that blocks (`loop` is None).
 
-    A job that `erases` is answered only when the bytes of what it deleted are gone from the database's files.
+    A job that `erases` is answered only when the bytes of what it deleted are gone from the database's files. One that
+    is `single` runs no more than one statement, which needs no transaction around it.
     """
 
-    __slots__ = ("erases", "error", "future", "loop", "result", "work")
+    __slots__ = ("erases", "error", "future", "loop", "result", "single", "work")
 
-    def __init__(self, work: Work, loop: asyncio.AbstractEventLoop | None, *, erases: bool = False) -> None:
+    def __init__(
+        self, work: Work, loop: asyncio.AbstractEventLoop | None, *, erases: bool = False, single: bool = False
+    ) -> None:
         self.work = work
         self.loop = loop
         self.future: asyncio.Future[Any] | concurrent.futures.Future[Any] = (
             loop.create_future() if loop is not None else concurrent.futures.Future()
         )
         self.erases = erases
+        self.single = single
         self.result: object = None
         self.error: Exception | None = None
 

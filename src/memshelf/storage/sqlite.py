@@ -73,9 +73,10 @@ class Database:
                 self._generation += 1
             return self._generation
 
-    async def read(self, work: Work) -> Any:
-        """Run work on a snapshot of the database, which it cannot change. It never waits for a commit."""
-        return await self._run(self._reader, work)
+    async def read(self, work: Work, *, single: bool = False) -> Any:
+        """Run work on a snapshot of the database, which it cannot change. It never waits for a commit. Work that is
+        `single` runs no more than one statement."""
+        return await self._run(self._reader, work, single=single)
 
     def read_from_thread(self, work: Work) -> Future[Any]:
         """`read`, for a thread without an event loop."""
@@ -97,8 +98,10 @@ class Database:
         """
         return await self._run(self._writer, work, erases=True)
 
-    def _run(self, thread: DatabaseThread, work: Work, *, erases: bool = False) -> asyncio.Future[Any]:
-        job = Job(work, asyncio.get_running_loop(), erases=erases)
+    def _run(
+        self, thread: DatabaseThread, work: Work, *, erases: bool = False, single: bool = False
+    ) -> asyncio.Future[Any]:
+        job = Job(work, asyncio.get_running_loop(), erases=erases, single=single)
         thread.submit(job)
         assert isinstance(job.future, asyncio.Future)  # noqa: S101  # as there is a loop
         return job.future

@@ -35,8 +35,8 @@ class SqliteEngine:
             self._database = Database.shared(self._path, self, durable=self._durable)
         return self._database
 
-    def read(self, script: Script[T], *, single: bool = False) -> Awaitable[T]:  # noqa: ARG002  # transactions are cheap
-        return self.database.read(partial(_run, script))
+    def read(self, script: Script[T], *, single: bool = False) -> Awaitable[T]:
+        return self.database.read(partial(_run, script), single=single)
 
     def write(self, script: Script[T], *, key: int | None = None) -> Awaitable[T]:  # noqa: ARG002  # there is one writer
         return self.database.write(partial(_run, script))

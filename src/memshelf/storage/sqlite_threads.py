@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -18,6 +19,9 @@ from memshelf.storage.jobs import Job, settle
 from memshelf.storage.sqlite_connection import connect, identify, refusal
 
 __all__ = ["DatabaseThread", "Reader", "Session", "Stop"]
+
+_LONGEST_TO_ANSWER = 0.001
+"""How many seconds a job that is done may wait for others."""
 
 
 class Stop:
@@ -109,10 +113,22 @@ class Reader(Session):
     """Runs each job on a snapshot of its own. It never waits for a commit."""
 
     def serve(self, job: Job) -> None:
+        # To wake the event loop takes longer than a short job, so those that wait are answered together.
+        done, until = [job], time.monotonic() + _LONGEST_TO_ANSWER
+        self._read(job)
+        while time.monotonic() < until and (another := self.next(0)) is not None:
+            self._read(another)
+            done.append(another)
+        settle(done)
+
+    def _read(self, job: Job) -> None:
         if job.future.cancelled():
             return
         try:
             connection = self.open()
+            if job.single:
+                job.result = job.work(connection)
+                return
             connection.execute("BEGIN")
             try:
                 job.result = job.work(connection)
@@ -121,7 +137,6 @@ class Reader(Session):
                     connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001  # every failure belongs to the caller, and the thread goes on
             job.error = refusal(error)
-        settle([job])
 
 
 class DatabaseThread:

@@ -1,4 +1,4 @@
-"""Answers made from values, as JSON values."""
+"""Answers made from values, as JSON values; times are left to the encoder, which writes them in UTC with `Z`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,6 @@ KEY_PREFIX = "apikey_"
 """How the id of every API key begins, and no user's."""
 
 
-def _time(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
-
-
-def _maybe_time(moment: datetime | None) -> str | None:
-    return _time(moment) if moment is not None else None
-
-
 def page(found: Page[T], render: Callable[[T], Json]) -> Json:
     return {"data": [render(item) for item in found.items], "next_page": found.next_page}
 
@@ -42,9 +34,9 @@ def store(value: Store) -> Json:
         "name": value.name,
         "description": value.description,
         "metadata": value.metadata,
-        "created_at": _time(value.created_at),
-        "updated_at": _time(value.updated_at),
-        "archived_at": _maybe_time(value.archived_at),
+        "created_at": value.created_at,
+        "updated_at": value.updated_at,
+        "archived_at": value.archived_at,
     }
 
 
@@ -58,8 +50,8 @@ def memory(value: Memory, *, content: bool) -> Json:
         "content_size_bytes": value.size,
         "content_sha256": value.sha256,
         "memory_version_id": value.version_id,
-        "created_at": _time(value.created_at),
-        "updated_at": _time(value.updated_at),
+        "created_at": value.created_at,
+        "updated_at": value.updated_at,
     }
 
 
@@ -80,9 +72,9 @@ def version(value: Version, store_id: str, dialect: Dialect) -> Json:
         "content": value.text,
         "content_size_bytes": value.size,
         "content_sha256": value.sha256,
-        "created_at": _time(value.created_at),
+        "created_at": value.created_at,
         "created_by": _author(value.origin, dialect),
-        "redacted_at": _maybe_time(value.redacted_at),
+        "redacted_at": value.redacted_at,
         "redacted_by": _redactor(value.redacted_by, dialect),
     }
 
@@ -148,7 +140,7 @@ def session(value: Session, now: datetime) -> Json:
         "outcome_evaluations": [],
         "stats": {"active_seconds": None, "duration_seconds": max(0.0, (ended - value.created_at).total_seconds())},
         "usage": {"input_tokens": None, "output_tokens": None},
-        "created_at": _time(value.created_at),
-        "updated_at": _time(value.updated_at),
-        "archived_at": _maybe_time(value.archived_at),
+        "created_at": value.created_at,
+        "updated_at": value.updated_at,
+        "archived_at": value.archived_at,
     }
