@@ -90,6 +90,11 @@ def _outside_of_tests() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_VERSION")}
 
 
+def _owns_its_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C reaches the program
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests in the background has it ignored
+
+
 class Terminal:
     """A command in a process of its own, with a terminal that it owns."""
 
@@ -102,7 +107,7 @@ class Terminal:
             stdout=them,
             stderr=them,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+            preexec_fn=_owns_its_terminal,
             env={**_outside_of_tests(), "TERM": "xterm", **(env or {})},
         )
         os.close(them)

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Held
 from responses_api import function_call, message
+
+from conftest import Held
 
 MEMORY = ("-m", "user=user.db")
 
@@ -91,7 +92,11 @@ def test_memories_have_names_and_an_access(run, model):
     ("arguments", "code", "says"),
     [
         (("-m", "user.db"), 2, "NAME=PATH"),
-        (("-m", "User=user.db"), 2, "mount name"),
+        (("-m", "User=user.db"), 2, "such as user or team-notes"),
+        (("-m", "user=mem:rw"), 2, "use :read or :write"),
+        (("-m", "user=mem:ro"), 2, "use :read or :write"),
+        (("-m", "user=user.db#notes:raed"), 2, "use :read or :write"),
+        (("-m", "user=mem:"), 2, "use :read or :write"),
         (("-m", "a=a.db", "-m", "a=b.db"), 2, "Two mounts"),
         (("-m", "a=nowhere.db:read"), 3, "unknown_memory"),
         ((*MEMORY, "--thread", "../x"), 2, "no thread name"),
@@ -131,7 +136,55 @@ def test_a_model_that_cannot_be_used_is_one_line_and_keeps_the_thread(run, model
     assert ran.err.startswith("error: unavailable: ")
     assert ran.err.count("\n") == 1
     assert says in ran.err
+    assert "Agent(" not in ran.err
     assert Path(".memshelf/threads/t.json").read_bytes() == before
+
+
+def test_a_model_without_its_key_is_refused_before_the_first_prompt(terminal):
+    chat = terminal("chat", *MEMORY, "--model", "openai-responses:gpt-5")
+    assert chat.end() == 3
+    assert "OPENAI_API_KEY" in chat.seen
+    assert "> " not in chat.seen
+    assert not Path(".memshelf").exists()
+
+
+def test_a_name_without_a_provider_is_told_how_models_are_named(run):
+    assert "provider:name, such as openai-responses:gpt-5" in run("chat", *MEMORY, "--model", "gpt-5", "hello").err
+
+
+def test_the_model_test_answers_without_a_key(run):
+    ran = run("chat", *MEMORY, "--model", "test", "hello")
+    assert (ran.code, "memory_file_view" in ran.text) == (0, True)
+
+
+def test_a_path_with_a_colon_is_a_memory_if_it_exists_or_its_access_is_named(run, model):
+    run("files", "create", "a.md", "x", "-m", "mem:rw")
+    run("files", "create", "a.md", "x", "-m", "user.db#a:b")
+    model.will([message("ok")])
+    mounts = ("-m", "a=mem:rw", "-m", "b=user.db#a:b", "-m", "c=new:folder:write")
+    assert run("chat", *mounts, "hello").code == 0
+
+
+def test_a_conversation_begins_with_the_memories_that_it_has(run, model, terminal):
+    run("files", "create", "a.md", "x", "-m", "team.db#notes")
+    run("files", "create", "a.md", "x", "-m", "folder")
+    run("files", "create", "b.md", "x", "-m", "folder")
+    chat = terminal("chat", *MEMORY, "-m", "team=team.db#notes:read", "-m", "own=folder")
+    chat.until("Memory user: user.db (write, new)")
+    chat.until("Memory team: team.db#notes (read, 1 file)")
+    chat.until("Memory own: folder (write, 2 files)")
+    chat.until("> ")
+    assert not Path("user.db").exists()
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
+def test_a_chat_that_is_left_at_once_leaves_no_thread_behind(model, terminal):
+    chat = terminal("chat", *MEMORY)
+    chat.until("> ")
+    chat.send("\x04")
+    assert chat.end() == 0
+    assert [path.name for path in Path(".memshelf/threads").iterdir()] == [".gitignore"]
 
 
 def test_a_model_that_fails_is_one_line_and_keeps_the_thread(run, model):
@@ -163,7 +216,7 @@ def test_threads_are_private_and_ignored_by_version_control(run, model):
     assert stat.S_IMODE(threads.stat().st_mode) == 0o700
     assert stat.S_IMODE((threads / "工作.json").stat().st_mode) == 0o600
     assert (threads / ".gitignore").read_text() == "*\n"
-    assert sorted(path.name for path in threads.iterdir()) == [".gitignore", "工作.json", "工作.lock"]
+    assert sorted(path.name for path in threads.iterdir()) == [".gitignore", "工作.json"]
 
 
 def test_new_refuses_a_thread_that_exists(run, model):
@@ -214,10 +267,12 @@ def test_an_approval_is_asked_with_the_call_shown(run, model, terminal):
     chat.until('"path": "b.md"')
     chat.until("Allow this call? [y/N]: ")
     chat.send("n\n")
+    chat.until("Refused.")
     chat.until("Stored one.")
     chat.until("> ")
     chat.send("\x04")
     assert chat.end() == 0
+    assert chat.seen.count("memory_file_create") == 2
     assert [row.split("\t")[0] for row in run("files", "ls", "-r", "-m", "user.db").text.splitlines()] == [
         "prefs/language.md"
     ]
@@ -330,3 +385,13 @@ def test_an_interactive_failure_is_shown_and_the_conversation_goes_on(model, ter
 def test_an_empty_question_is_a_usage_error(run, model):
     ran = run("chat", *MEMORY, stdin=b"  \n")
     assert (ran.code, model.requests) == (2, [])
+
+
+def test_what_the_model_does_is_shown_once_with_its_outcome(run, model, terminal):
+    run("files", "create", "prefs/language.md", "x", "-m", "user.db")
+    model.will(_create("call_1"), _create("call_2", path="b.md"), [message("Done.")])
+    chat = terminal("chat", *MEMORY, "hello")
+    assert chat.end() == 0
+    taken, made = (line for line in chat.seen.splitlines() if line.startswith("·"))
+    assert taken.endswith('"prefs/language.md","content":"Reply in Chinese.\\n"}: failed')
+    assert made.endswith('"b.md","content":"Reply in Chinese.\\n"}')

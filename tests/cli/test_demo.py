@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import program
 from responses_api import message
+
+from conftest import program
 
 DATABASE = "memshelf-demo/memory.db"
 
@@ -86,11 +87,27 @@ def test_the_commands_that_it_ends_with_work_as_they_are_printed(run, demo, mode
 
 
 def test_it_starts_afresh_and_leaves_other_files_alone(run, demo):
-    run("files", "create", "mine.md", "x", "-m", DATABASE)
     Path("memshelf-demo/notes.txt").write_text("mine")
-    assert run("demo").code == 0
-    assert run("files", "view", "mine.md", "-m", DATABASE).code == 1
+    before = _history(run)
+    again = run("demo")
+    assert (again.code, again.err) == (
+        0,
+        "Starting afresh: this replaces the memory of an earlier demo in memshelf-demo/memory.db.\n",
+    )
+    after = _history(run)
+    assert (len(after), {each["id"] for each in after} & {each["id"] for each in before}) == (len(before), set())
     assert Path("memshelf-demo/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("memory", [DATABASE, f"{DATABASE}#other"])
+def test_a_memory_that_somebody_else_has_written_to_is_refused_and_left_alone(run, demo, memory):
+    run("files", "create", "mine.md", "x", "-m", memory)
+    run("files", "rm", "mine.md", "--yes", "-m", memory)
+    before = run("files", "history", "-m", memory).out
+    ran = run("demo")
+    assert (ran.code, ran.out) == (2, b"")
+    assert "--folder" in ran.err
+    assert run("files", "history", "-m", memory).out == before
 
 
 def test_a_folder_that_is_not_its_own_is_refused_and_left_alone(run, tmp_path):

@@ -7,6 +7,7 @@ import os
 import pwd
 
 import pytest
+
 from conftest import Run
 
 MEMORIES = ("notes", "notes.db", "team.db#notes")
@@ -251,3 +252,51 @@ def test_json_survives_lone_surrogates_in_what_the_user_typed(run, tmp_path):
     (tmp_path / "m").mkdir()
     ran = run("files", "view", "a\udcff.md", "-m", "m", "--json")
     assert (ran.code, json.loads(ran.out)["error"]) == (1, "invalid_path")
+
+
+def test_content_may_start_as_frontmatter_and_lists_do(run, memory):
+    for path, content in (("a.md", "---\ndescription: tea\n---\ngreen\n"), ("b.md", "- tea\n"), ("c.md", "---")):
+        assert run("files", "create", path, content, "-m", memory).code == 0
+        assert run("files", "view", path, "-m", memory).text == content
+
+
+def test_other_text_that_starts_with_a_dash_is_told_how_to_be_given(run, memory):
+    ran = run("files", "create", "a.md", "-5 degrees", "-m", memory)
+    assert (ran.code, "Put -- before" in ran.err, "--file" in ran.err) == (2, True, True)
+    assert run("files", "create", "-m", memory, "--", "a.md", "-5 degrees").code == 0
+
+
+def test_an_edit_that_fails_at_line_ends_says_which_ones_the_file_has(run, memory):
+    run("files", "create", "a.md", "-m", memory, stdin=b"one\r\ntwo\r\n")
+    assert "CRLF" in run("files", "edit", "a.md", "one\ntwo", "x", "-m", memory).err
+    run("files", "create", "b.md", "-m", memory, stdin=b"one\ntwo\n")
+    assert "CRLF" not in run("files", "edit", "b.md", "three", "x", "-m", memory).err
+
+
+@pytest.mark.parametrize("directory", ["prefs", "prefs/"])
+def test_a_directory_cannot_be_moved_or_deleted_as_such(run, tea, directory):
+    for command in (["mv", directory, "likes"], ["rm", directory, "--yes"], ["rm", directory, "--version", "x"]):
+        ran = run("files", *command, "-m", tea)
+        assert (ran.code, ran.err.splitlines()) == (
+            1,
+            [
+                "error: invalid_path: prefs/ is a directory, and only files can be moved or deleted; nothing changed.",
+                "Name each of its files (1): `memshelf files ls --recursive prefs/`.",
+            ],
+        )
+
+
+def test_history_is_advised_only_where_there_is_one(run, tea):
+    advised = run("files", "view", "gone.md", "-m", tea).err
+    assert ("history" in advised) == (tea != "notes")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_memory_that_may_not_be_read_or_written_is_named_and_its_inside_is_not(run, tmp_path):
+    run("files", "create", "a.md", "x", "-m", "notes")
+    (tmp_path / "notes" / "a.md").chmod(0)
+    reading = run("files", "view", "a.md", "-m", "notes")
+    assert (reading.code, "nothing changed" in reading.err, "Check who owns notes" in reading.err) == (3, False, True)
+    (tmp_path / "notes" / ".memshelf").chmod(0)
+    writing = run("files", "create", "b.md", "x", "-m", "notes")
+    assert (writing.code, "memshelf/" in writing.err, "Check who owns notes" in writing.err) == (3, False, True)

@@ -11,8 +11,8 @@ import time
 
 import click
 import pytest
-from conftest import program
 
+from conftest import program
 from memshelf import __version__
 from memshelf.cli.program import cli
 from memshelf.storage.sqlite_connection import PATIENCE
@@ -75,6 +75,16 @@ def test_output_is_utf_8_in_any_locale(run, locale):
     assert program("files", "ls", "-r", "-m", "库.db", env=locale).text.split("\t")[0] == "记忆/茶.md"
     assert program("files", "grep", "茶", "-m", "库.db", env=locale).text == "记忆/茶.md:1:喜欢绿茶\n"
     assert program("files", "view", "记忆/茶.md", "-m", "库.db", "--json", env=locale).json["content"] == "喜欢绿茶\n"
+
+
+def test_a_locale_that_cannot_name_a_file_is_told_so(run):
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    ran = program("files", "create", "记忆/茶.md", "x", "-m", "notes", env=ascii_only)
+    assert (ran.code, ran.out) == (3, b"")
+    assert ran.err.splitlines() == [
+        "error: unavailable: This locale cannot name '记忆' on the disk.",
+        "Use a UTF-8 locale, such as LC_ALL=C.UTF-8, or set PYTHONUTF8=1.",
+    ]
 
 
 def test_a_reader_that_stops_early_ends_the_command_quietly(run, tmp_path):

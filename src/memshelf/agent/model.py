@@ -28,5 +28,13 @@ def usable_model(model: Model | str | None) -> Model | str:
     try:
         infer_model(name)  # only to see that it can be: a run opens a named model of its own, and closes it
     except (UserError, ImportError, ValueError) as error:
-        raise ModelConfigurationError(f"The model {name} cannot be used. {error}") from error
+        raise ModelConfigurationError(f"The model {name} cannot be used. {_reason(error)}") from error
     return name
+
+
+def _reason(error: Exception) -> str:
+    # The framework also tells how to try it with an agent of its own, which is not what anybody is doing here.
+    reason = str(error).partition(" To try Pydantic AI")[0]
+    if reason.startswith("Unknown model"):
+        return f"{reason}. A model is named provider:name, such as openai-responses:gpt-5."
+    return reason

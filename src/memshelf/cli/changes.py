@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import click
 
@@ -21,7 +23,7 @@ from memshelf.cli.files import files
 from memshelf.cli.memory import Store, disk_path, opened, origin
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
-from memshelf.files.format import validate_path
+from memshelf.files.format import validate_directory, validate_path
 from memshelf.limits import FileMemoryLimits
 
 __all__ = ["content_of", "content_option"]
@@ -48,7 +50,8 @@ content_option = click.option(
 async def create(memory: str, path: str, content: str | None, *, source: str | None, as_json: bool) -> None:
     """Create a file at a path that is free. Creates the memory too if there is none yet.
 
-    The content is CONTENT, or the bytes of --file, or else standard input.
+    The content is CONTENT, or the bytes of --file, or else standard input. CONTENT may start with --- or with "- ", as
+    frontmatter and lists do; before any other dash, put -- or use --file.
 
     \b
     Examples:
@@ -81,9 +84,14 @@ async def edit(memory: str, path: str, old: str, new: str, *, as_json: bool) -> 
       memshelf files edit prefs/tea.md "- no sugar" "- one sugar" --memory user.db
     """
     async with opened(memory) as store:
-        written = await edits.edit(
-            store, path, old, new, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
-        )
+        try:
+            written = await edits.edit(
+                store, path, old, new, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
+            )
+        except MemoryStoreError as error:
+            if error.code == "no_match" and error.current is not None and "\r\n" in error.current.text:
+                error.add_note("This file has CRLF line ends: OLD must have them too where it spans lines.")
+            raise
     _show_written(memory, written, "Edited", as_json=as_json)
 
 
@@ -128,7 +136,7 @@ async def mv(memory: str, source: str, destination: str, *, as_json: bool) -> No
     """
     if destination.endswith("/"):
         destination += source.rpartition("/")[2]
-    async with opened(memory) as store:
+    async with opened(memory) as store, _of_a_file(store, source):
         moved = await edits.move(
             store, source, destination, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
         )
@@ -158,8 +166,8 @@ async def rm(memory: str, path: str, *, yes: bool, version: str | None, as_json:
       memshelf files rm prefs/tea.md --memory .memory/user
       memshelf files rm prefs/tea.md --version VERSION --memory user.db
     """
-    path = validate_path(path)
-    async with opened(memory) as store:
+    async with opened(memory) as store, _of_a_file(store, path):
+        path = validate_path(path)
         if version is None:
             file = await edits.find(store, path)
             if file is None:
@@ -173,6 +181,29 @@ async def rm(memory: str, path: str, *, yes: bool, version: str | None, as_json:
         render.document({"memory": memory, "path": path, "deleted": True})
     else:
         render.line(f"Deleted {render.visible_line(path)} (version {version})")
+
+
+@asynccontextmanager
+async def _of_a_file(store: Store, path: str) -> AsyncIterator[None]:
+    """Say so when there is no such file because the path is that of a directory."""
+    try:
+        yield
+    except MemoryStoreError as error:
+        if error.code in ("not_found", "invalid_path"):
+            await _refuse_directory(store, path)
+        raise
+
+
+async def _refuse_directory(store: Store, path: str) -> None:
+    directory = validate_directory(path if path.endswith("/") else f"{path}/")
+    below = [entry.path for entry in await store.list() if entry.path.startswith(directory)]
+    if below:
+        shown = render.visible_line(directory)
+        error = MemoryStoreError(
+            "invalid_path", f"{shown} is a directory, and only files can be moved or deleted; nothing changed."
+        )
+        error.add_note(f"Name each of its files ({len(below)}): `memshelf files ls --recursive {shown}`.")
+        raise error
 
 
 async def _delete(store: Store, path: str, version: str) -> None:

@@ -9,12 +9,14 @@ from typing import Literal
 import click
 
 from memshelf.cli.command import disk_paths, require_agent
-from memshelf.cli.memory import disk_path, locate, require, store_of
+from memshelf.cli.memory import Mounted, disk_path, exists, locate, require, store_of
 from memshelf.files.mount import Access, FileMount
 
 __all__ = ["chat"]
 
 Permission = Literal["allow", "ask", "deny"]
+
+_ACCESSES: tuple[Access, ...] = ("read", "write")
 
 
 @click.command()
@@ -32,8 +34,8 @@ Permission = Literal["allow", "ask", "deny"]
     "--model",
     envvar="MEMSHELF_MODEL",
     show_envvar=True,
-    metavar="NAME",
-    help="The model that answers, such as openai-responses:gpt-5.",
+    metavar="MODEL",
+    help="The model that answers, as PROVIDER:NAME, such as openai-responses:gpt-5.",
 )
 @click.option("--thread", metavar="NAME", help="Go on with this thread, or start it. Without it, a new one is started.")
 @click.option("--new", is_flag=True, help="Refuse a --thread that exists already.")
@@ -68,7 +70,8 @@ def chat(
 
     With QUESTION, or a question on standard input, answers once and ends. Otherwise every line is a turn: Ctrl-C stops
     an answer, and at the prompt it leaves, as Ctrl-D does. The conversation is kept in plain text in a file of
-    --threads that only you can read, and goes on with the same --thread.
+    --threads that only you can read, and goes on with the same --thread. The model named test needs no key: it calls
+    every tool once, with arguments of no meaning. Try it with a memory that does not matter.
 
     \b
     Examples:
@@ -76,6 +79,7 @@ def chat(
       memshelf chat -m user=user.db -m team=team.db#notes:read --thread work
       memshelf chat -m user=.memory/user --ask memory.file.delete
       echo "What do you know about me?" | memshelf chat -m user=.memory/user
+      memshelf chat -m trial=trial.db --model test "hello"
     """
     if not model:
         raise click.UsageError(
@@ -83,7 +87,7 @@ def chat(
         )
     if new and thread is None:
         raise click.UsageError("--new goes with --thread NAME; without a name, every thread is new.")
-    mounts = [_mount(each, ("README.md", *always_load)) for each in memories]
+    mounted = [_mounted(each, ("README.md", *always_load)) for each in memories]
     rules: dict[str, Permission] = {
         **dict.fromkeys(allow, "allow"),
         **dict.fromkeys(ask, "ask"),
@@ -95,7 +99,7 @@ def chat(
     from memshelf.cli import conversation  # it loads the agent framework, which only chats need
 
     conversation.hold(
-        conversation.Party(model, mounts, rules),
+        conversation.Party(model, mounted, rules),
         directory=disk_path(threads),
         thread=thread,
         new=new,
@@ -103,19 +107,26 @@ def chat(
     )
 
 
-def _mount(text: str, always_load: tuple[str, ...]) -> FileMount:
+def _mounted(text: str, always_load: tuple[str, ...]) -> Mounted:
     name, given, path = text.partition("=")
-    access: Access = "write"
-    for ending in ("read", "write"):
+    access: Access | None = None
+    for ending in _ACCESSES:
         if path.endswith(f":{ending}"):
             path, access = path.removesuffix(f":{ending}"), ending
             break
     if not given or not path:
         raise click.BadParameter(f"{text!r} is not NAME=PATH, such as user=.memory/user", param_hint="--memory")
     place = locate(path)
+    _, colon, suffix = path.rpartition(":")
+    if access is None and colon and "/" not in suffix and not exists(place):
+        raise click.BadParameter(
+            f"{suffix!r} at the end of {text!r} is no access: use :read or :write. A new path that has a colon ends "
+            "in one of them too.",
+            param_hint="--memory",
+        )
     if access == "read":
         require(place)
     try:
-        return FileMount(name, store_of(place), access, always_load=always_load)
+        return Mounted(place, FileMount(name, store_of(place), access or "write", always_load=always_load))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--memory") from None

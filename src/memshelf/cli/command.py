@@ -60,11 +60,15 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 class TextCommand(click.Command):
-    """A command whose arguments may be lines of a Markdown list: what starts with "- " is no option."""
+    """A command whose arguments may be Markdown: what starts like a list (`- `) or frontmatter (`---`) is no option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # No argument of a process can hold a NUL, so that it marks these on their way past the option parser.
-        return super().parse_args(ctx, [f"\0{arg}" if arg.startswith("- ") else arg for arg in args])
+        try:
+            return super().parse_args(ctx, [f"\0{arg}" if arg.startswith(("- ", "---")) else arg for arg in args])
+        except click.NoSuchOption as error:
+            hint = "Put -- before text that starts with a dash; content can also come from --file."
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from None
 
 
 def text(argument: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,17 +17,21 @@ import click
 from pydantic_ai import (
     AgentStreamEvent,
     FunctionToolCallEvent,
+    FunctionToolResultEvent,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
+    RetryPromptPart,
     TextPart,
     TextPartDelta,
+    ToolCallPart,
     ToolDenied,
+    ToolReturnPart,
 )
 
 from memshelf.agent.builder import HarnessBuilder
 from memshelf.agent.capabilities.files import FileMemoryCapability
-from memshelf.agent.model import ModelConfigurationError
+from memshelf.agent.model import ModelConfigurationError, usable_model
 from memshelf.agent.permissions import Permission, ToolPermissions
 from memshelf.agent.result import HarnessResult
 from memshelf.agent.run import Executable
@@ -36,9 +40,10 @@ from memshelf.agent.state import PendingCall
 from memshelf.agent.turn import Approval
 from memshelf.cli import render
 from memshelf.cli.command import Unavailable
-from memshelf.cli.memory import Store, origin
+from memshelf.cli.memory import Mounted, Store, exists, origin
 from memshelf.cli.threads import Thread, ThreadFile, held, thread_name
-from memshelf.files.mount import FileMount, MemoryCursors
+from memshelf.errors import MemoryStoreError
+from memshelf.files.mount import MemoryCursors
 
 __all__ = ["Party", "hold"]
 
@@ -50,15 +55,16 @@ class Party:
     """Who talks: the model, the memories that it has, and what it may do with them."""
 
     model: str
-    mounts: Sequence[FileMount]
+    memories: Sequence[Mounted]
     rules: Mapping[str, Permission]
 
     def executable(self, cursors: MemoryCursors, *, may_ask: bool) -> Executable[str]:
+        mounts = [each.mount for each in self.memories]
         rules = {rule: "deny" if each == "ask" and not may_ask else each for rule, each in self.rules.items()}
         try:
             return HarnessBuilder().build(
                 AgentSpec(model=self.model),
-                capabilities=[FileMemoryCapability(self.mounts, cursors=cursors, origin=origin())],
+                capabilities=[FileMemoryCapability(mounts, cursors=cursors, origin=origin())],
                 permissions=ToolPermissions(rules=rules),
             )
         except ValueError as error:
@@ -70,6 +76,10 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
     unnamed = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     name = thread_name(thread) if thread is not None else unnamed
     party.executable(MemoryCursors(), may_ask=True)  # mounts and rules that cannot be are refused before anything else
+    try:
+        usable_model(party.model)  # else a person would learn only after the first question that no key is set
+    except ModelConfigurationError as error:
+        raise Unavailable(str(error)) from None
     with held(directory, name) as file, asyncio.Runner() as runner:
         kept = file.load()
         if new and kept is not None:
@@ -79,13 +89,28 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
         conversation = _Conversation(runner, party, file, kept or Thread())
         try:
             if question is None:
+                runner.run(_introduce(party.memories))
                 _until_left(conversation)
             elif not question.strip():
                 raise click.UsageError("The question is empty.")
             elif (failure := conversation.say(question)) is not None:
                 raise Unavailable(failure)
         finally:
-            runner.run(_close(party.mounts))
+            runner.run(_close(party.memories))
+
+
+async def _introduce(memories: Sequence[Mounted]) -> None:
+    """Say which memories are mounted, where, and what is in them."""
+    for each in memories:
+        held = "new"
+        if exists(each.place):
+            try:
+                files = len(await each.mount.store.list())
+            except MemoryStoreError as error:  # the conversation goes on without it, as the model is told
+                held = render.visible_line(f"{error.code}: {error.message}")
+            else:
+                held = "1 file" if files == 1 else f"{files} files"
+        render.note(f"Memory {each.mount.name}: {render.visible_line(each.place.text)} ({each.mount.access}, {held})")
 
 
 def _until_left(conversation: _Conversation) -> None:
@@ -128,6 +153,7 @@ class _Conversation:
         self._file = file
         self._thread = thread
         self._may_ask = sys.stdin.isatty()
+        self._asked: set[str] = set()
 
     def say(self, text: str) -> str | None:
         """One turn, printed as it comes. Returns why it failed. Ctrl-C stops it, with `KeyboardInterrupt`.
@@ -140,10 +166,18 @@ class _Conversation:
     def settle(self) -> str | None:
         """Ask about the calls that wait for approval, until there are none."""
         while pending := self._pending():
-            answers = {call.tool_call_id: _approval(call) if self._may_ask else _UNANSWERED for call in pending}
+            answers = {call.tool_call_id: self._approval(call) if self._may_ask else _UNANSWERED for call in pending}
             if (failure := self._turn(None, answers)) is not None:
                 return failure
         return None
+
+    def _approval(self, call: PendingCall) -> Approval:
+        self._asked.add(call.tool_call_id)
+        arguments = render.visible_line(json.dumps(call.args, ensure_ascii=False))
+        if click.confirm(f"{render.visible_line(call.name)} {arguments}\nAllow this call?", err=True):
+            return True
+        render.note("Refused.")
+        return _UNANSWERED
 
     def _pending(self) -> Sequence[PendingCall]:
         return self._thread.state.pending if self._thread.state is not None else ()
@@ -158,7 +192,7 @@ class _Conversation:
     async def _run(self, text: str | None, approvals: Mapping[str, Approval]) -> Exception | None:
         cursors = MemoryCursors(self._thread.cursors)
         executable = self._party.executable(cursors, may_ask=self._may_ask)
-        printer = _Printer()
+        printer = _Printer(self._asked)
         try:
             async with executable.stream(text, previous_state=self._thread.state, approvals=approvals) as stream:
                 async for event in stream:
@@ -181,21 +215,21 @@ class _Conversation:
             self._file.save(self._thread)
 
 
-def _approval(call: PendingCall) -> Approval:
-    arguments = render.visible_line(json.dumps(call.args, ensure_ascii=False))
-    return click.confirm(f"{render.visible_line(call.name)} {arguments}\nAllow this call?", err=True) or _UNANSWERED
-
-
-async def _close(mounts: Sequence[FileMount]) -> None:
-    for mount in mounts:
-        if isinstance(mount.store, Store):
-            await mount.store.aclose()
+async def _close(memories: Sequence[Mounted]) -> None:
+    for each in memories:
+        if isinstance(each.mount.store, Store):
+            await each.mount.store.aclose()
 
 
 class _Printer:
-    """Prints an answer as it comes; what the model does meanwhile goes to standard error, for who looks at it."""
+    """Prints an answer as it comes; what the model does meanwhile goes to standard error, for who looks at it.
 
-    def __init__(self) -> None:
+    A call is printed with its outcome, unless it is one of those `asked` about: the question has shown it.
+    """
+
+    def __init__(self, asked: Collection[str]) -> None:
+        self._asked = asked
+        self._calls: dict[str, ToolCallPart] = {}
         self._open = False
 
     def show(self, event: AgentStreamEvent) -> None:
@@ -205,9 +239,19 @@ class _Printer:
                 self._print(text)
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self._print(text)
-            case FunctionToolCallEvent(part=call) if sys.stderr.isatty():
-                self.end()
-                render.note(f"· {render.visible_line(call.tool_name)} {render.visible_line(call.args_as_json_str())}")
+            case FunctionToolCallEvent(part=call):
+                self._calls[call.tool_call_id] = call
+            case FunctionToolResultEvent(part=result) if sys.stderr.isatty() and result.tool_call_id in self._calls:
+                self._note(self._calls[result.tool_call_id], result)
+
+    def _note(self, call: ToolCallPart, result: ToolReturnPart | RetryPromptPart) -> None:
+        if call.tool_call_id in self._asked:
+            return
+        self.end()
+        outcome = result.outcome if isinstance(result, ToolReturnPart) else "failed"
+        ending = "" if outcome == "success" else f": {outcome}"
+        text = f"{call.tool_name} {call.args_as_json_str()}"
+        render.note(f"· {render.visible_line(text)}{ending}")
 
     def end(self) -> None:
         """Close the line that is being written."""

@@ -17,10 +17,24 @@ import click
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory import DirectoryFileStore
 from memshelf.files.backends.sqlite import SqliteFileStore
+from memshelf.files.mount import FileMount
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.origin import Origin
 
-__all__ = ["Place", "Store", "disk_path", "locate", "opened", "opened_with_history", "origin", "require", "store_of"]
+__all__ = [
+    "Mounted",
+    "Place",
+    "Store",
+    "disk_path",
+    "exists",
+    "locate",
+    "memories",
+    "opened",
+    "opened_with_history",
+    "origin",
+    "require",
+    "store_of",
+]
 
 Store = DirectoryFileStore | SqliteFileStore
 
@@ -36,6 +50,14 @@ class Place:
     kind: Literal["directory", "sqlite"]
     path: Path
     memory: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """A memory of a chat, and where the user said that it is kept."""
+
+    place: Place
+    mount: FileMount
 
 
 def disk_path(argument: str) -> Path:
@@ -91,15 +113,21 @@ async def opened(text: str, *, create: bool = False) -> AsyncIterator[Store]:
     except asyncio.CancelledError:
         interrupted = True  # closing would wait for what is under way, and that may wait for another process
         raise
+    except MemoryStoreError as error:
+        if error.code == "not_found" and isinstance(store, HistoryFileStore):
+            error.add_note("Versions of files that are gone: `memshelf files history`.")
+        elif isinstance(error.__cause__, PermissionError):
+            error.add_note(f"Check who owns {text}, and everything in it, and who may read and write there.")
+        raise
     finally:
         if not interrupted:
             await store.aclose()
 
 
 @asynccontextmanager
-async def opened_with_history(text: str) -> AsyncIterator[SqliteFileStore]:
+async def opened_with_history(text: str, *, create: bool = False) -> AsyncIterator[SqliteFileStore]:
     """The same, for commands that need a history; a directory is a usage error."""
-    async with opened(text) as store:
+    async with opened(text, create=create) as store:
         if not isinstance(store, HistoryFileStore):
             raise click.UsageError(
                 f"{text} is a directory, and directories keep no history. Keep the memory in SQLite instead, such as "
@@ -113,7 +141,7 @@ def store_of(place: Place) -> Store:
     if place.kind == "directory":
         return DirectoryFileStore(place.path)
     if place.path.exists() and place.path.stat().st_size:
-        _memories(place.path)
+        memories(place.path)
     try:
         return SqliteFileStore(place.path, place.memory)
     except ValueError as error:
@@ -124,12 +152,21 @@ def require(place: Place) -> None:
     """`unknown_memory` when there is none. Looking for it creates nothing, which a store might."""
     if not place.path.exists():
         raise MemoryStoreError("unknown_memory", f"There is no memory at {place.text}.")
-    if place.kind == "sqlite" and place.memory not in (names := _memories(place.path)):
+    if place.kind == "sqlite" and place.memory not in (names := memories(place.path)):
         held = ", ".join(names) or "none"
         raise MemoryStoreError("unknown_memory", f"{place.path} holds no memory {place.memory}. It holds: {held}.")
 
 
-def _memories(path: Path) -> list[str]:
+def exists(place: Place) -> bool:
+    """Whether there is a memory; what cannot be looked at counts as one."""
+    try:
+        require(place)
+    except MemoryStoreError as error:
+        return error.code != "unknown_memory"
+    return True
+
+
+def memories(path: Path) -> list[str]:
     """The memories that a SQLite file holds."""
     try:
         # Not read-only: SQLite could not tidy up the files that reading a write-ahead log puts beside the database.

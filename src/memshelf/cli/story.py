@@ -13,6 +13,7 @@ from memshelf.agent.capabilities.files import FileMemoryCapability
 from memshelf.agent.spec import AgentSpec
 from memshelf.agent.state import HarnessState
 from memshelf.cli import render
+from memshelf.cli.demo import STORYTELLER
 from memshelf.cli.scripted import Decide, changes_lines, remembers, result_text, scripted, tells
 from memshelf.files.backends.sqlite import SqliteFileStore
 from memshelf.files.mount import FileMount, MemoryCursors
@@ -82,7 +83,7 @@ class _Conversation:
         self._memory = FileMemoryCapability(
             [FileMount("user", store, "write", always_load=("README.md",))],
             cursors=self._cursors,
-            origin=Origin(principal_id=f"demo:conversation-{number}"),
+            origin=Origin(principal_id=f"{STORYTELLER}{number}"),
         )
         self._state: HarnessState | None = None
 

@@ -85,12 +85,32 @@ def held(directory: Path, name: str) -> Iterator[ThreadFile]:
     ignore = directory / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n")  # conversations are private; version control is not the place for them
-    lock = os.open(directory / f"{name}.lock", _PRIVATE, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Unavailable(f"Thread {name} is in use by another process.") from None
+    with _locked(directory / f"{name}.lock", name):
         yield ThreadFile(directory / f"{name}.json")
-    finally:
-        os.close(lock)
+
+
+@contextmanager
+def _locked(path: Path, name: str) -> Iterator[None]:
+    while True:
+        lock = os.open(path, _PRIVATE, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Unavailable(f"Thread {name} is in use by another process.") from None
+            if not _is_at(lock, path):
+                continue  # its holder removed it between our opening and locking it
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+        finally:
+            os.close(lock)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False

@@ -123,7 +123,7 @@ class DirectoryFileStore:
         affair. Foreign things stay where they are. After `write_unconfirmed` some files may be left."""
 
         def change() -> None:
-            with _refusals():
+            with _refusals(changing=True):
                 self._mutations.purge()
 
         await self._worker.run(change)
@@ -137,7 +137,7 @@ class DirectoryFileStore:
 
     async def _apply(self, request: Request) -> str:
         def change() -> str:
-            with _refusals():
+            with _refusals(changing=True):
                 return self._mutations.apply(request)
 
         return await self._worker.run(change)
@@ -177,15 +177,17 @@ class DirectoryFileStore:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _refusals(*, changing: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = f" ({error.filename})" if isinstance(error.filename, str) else ""
-        reason = f"{error.strerror or error}{where}"
+        reason = error.strerror or str(error)
         if error.errno in _BAD_NAME:
             raise MemoryStoreError("invalid_path", f"The system refuses this name: {reason}.") from error
-        raise MemoryStoreError("unavailable", f"The system refuses: {reason}; nothing changed.") from error
+        if changing:  # the name may be one of the store's own, which tells nobody anything
+            raise MemoryStoreError("unavailable", f"The system refuses: {reason}; nothing changed.") from error
+        where = f" ({error.filename})" if isinstance(error.filename, str) else ""
+        raise MemoryStoreError("unavailable", f"The memory cannot be read: {reason}{where}.") from error
 
 
 def _readable(tree: Tree, path: str) -> FileText | None:
