@@ -14,8 +14,6 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import (
     AgentSpec as UpstreamSpec,
-)
-from pydantic_ai import (
     BinaryContent,
     FunctionToolset,
     ModelRequest,
@@ -405,6 +403,10 @@ async def test_a_timeout_around_a_run_still_has_its_result():
     assert HarnessResult.from_cancellation(ValueError()) is None
 
 
+def _heeds_ctrl_c():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests in the background has it ignored
+
+
 def test_ctrl_c_gives_a_usable_thread():
     program = textwrap.dedent(
         """
@@ -424,10 +426,14 @@ def test_ctrl_c_gives_a_usable_thread():
             print(result.status, result.state.messages[0].parts[0].content, flush=True)
         """
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout.readline() == "asked\n"
-        os.kill(child.pid, signal.SIGINT)
-        assert child.stdout.read() == "cancelled hi\n"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=_heeds_ctrl_c) as child:
+        try:
+            assert child.stdout.readline() == "asked\n"
+            os.kill(child.pid, signal.SIGINT)
+            assert child.stdout.read() == "cancelled hi\n"
+        finally:
+            child.kill()  # does nothing to one that has ended
     assert child.returncode == 0
 
 
