@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pwd
@@ -9,6 +10,7 @@ import pwd
 import pytest
 
 from conftest import Run
+from memshelf.files.backends.directory.disk import Disk
 
 MEMORIES = ("notes", "notes.db", "team.db#notes")
 
@@ -291,12 +293,20 @@ def test_history_is_advised_only_where_there_is_one(run, tea):
     assert ("history" in advised) == (tea != "notes")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_memory_that_may_not_be_read_or_written_is_named_and_its_inside_is_not(run, tmp_path):
+def test_a_memory_that_may_not_be_read_or_written_is_named_and_its_inside_is_not(run, monkeypatch):
+    def refuse(self, name, at):
+        raise PermissionError(errno.EACCES, "Permission denied", name)
+
     run("files", "create", "a.md", "x", "-m", "notes")
-    (tmp_path / "notes" / "a.md").chmod(0)
-    reading = run("files", "view", "a.md", "-m", "notes")
-    assert (reading.code, "nothing changed" in reading.err, "Check who owns notes" in reading.err) == (3, False, True)
-    (tmp_path / "notes" / ".memshelf").chmod(0)
-    writing = run("files", "create", "b.md", "x", "-m", "notes")
-    assert (writing.code, "memshelf/" in writing.err, "Check who owns notes" in writing.err) == (3, False, True)
+    monkeypatch.setattr(Disk, "create", refuse)
+    monkeypatch.setattr(Disk, "open_file", refuse)
+    advice = "Check who owns notes, and everything in it, and who may read and write there."
+    assert run("files", "view", "a.md", "-m", "notes").err.splitlines() == [
+        "error: unavailable: The memory cannot be read: Permission denied (a.md).",
+        advice,
+    ]
+    written = run("files", "create", "b.md", "x", "-m", "notes")
+    assert (written.code, written.err.splitlines()) == (
+        3,
+        ["error: unavailable: The system refuses: Permission denied; nothing changed.", advice],
+    )

@@ -42,7 +42,8 @@ class FileMount:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
             raise ValueError(
-                f"A memory's mount name matches ^[a-z][a-z0-9-]{{0,62}}$, and {self.name!r} does not. Such as user or team-notes."
+                "A memory's mount name matches ^[a-z][a-z0-9-]{0,62}$, such as user or team-notes; "
+                f"{self.name!r} does not."
             )
         if self.access not in ("read", "write"):
             raise ValueError(f"Mount {self.name}: access is 'read' or 'write', not {self.access!r}.")
