@@ -32,12 +32,14 @@ REFUSED, USAGE, UNAVAILABLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
 
 _UNAVAILABLE: frozenset[ErrorCode] = frozenset({"unknown_memory", "unavailable", "memory_deleted", "write_unconfirmed"})
 _ADVICE: dict[ErrorCode, str] = {
-    "not_found": "List what there is with `memshelf files ls`, and versions with `memshelf files history`.",
+    "not_found": "List what there is with `memshelf files ls --recursive`.",
     "already_exists": "Change that file with `edit` or `append`, or choose another path.",
     "version_mismatch": "Look at the file with `view`, and decide again.",
     "no_match": "Look at the file with `view`, and decide again.",
     "unknown_memory": "Check --memory; `memshelf files create` makes a new memory.",
 }
+
+_OTHER_LOCALE = "Use a UTF-8 locale, such as LC_ALL=C.UTF-8, or set PYTHONUTF8=1."
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -117,8 +119,15 @@ def _run(arguments: list[str]) -> int:
     except MemoryStoreError as error:
         shown = failure(error, FileFormat())
         advice = _ADVICE.get(error.code) if arguments[:1] in (["files"], ["chat"]) else None
-        _report(error.code, error.message, advice, shown, as_json=as_json)
+        notes = getattr(error, "__notes__", [])
+        _report(error.code, error.message, "\n".join(filter(None, [advice, *notes])), shown, as_json=as_json)
         return UNAVAILABLE if error.code in _UNAVAILABLE else REFUSED
+    except UnicodeEncodeError as error:
+        if error.encoding == "utf-8":  # then it is no matter of the locale
+            raise
+        name = error.object[error.start : error.end]
+        _report("unavailable", f"This locale cannot name {name!r} on the disk.", _OTHER_LOCALE, {}, as_json=as_json)
+        return UNAVAILABLE
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -132,7 +141,7 @@ def _report(code: str, message: str, advice: str | None, shown: Json, *, as_json
     if as_json:
         render.document({"error": code, "message": message, **shown})
     render.note(f"error: {code}: {render.visible_line(message)}")
-    if advice is not None:
+    if advice:
         render.note(advice)
 
 
