@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias
 from urllib.parse import quote
 
 import click
@@ -18,18 +18,23 @@ from memshelf.cli.command import Unavailable
 from memshelf.cli.memory import disk_path, origin
 from memshelf.cli.serve import data_option, database_option
 from memshelf.errors import ErrorCode, MemoryStoreError
+from memshelf.limits import FileFormat, StoreLimits
 from memshelf.service.data import engine_for, has_data
 
 if TYPE_CHECKING:
     import httpx2
 
+    from memshelf.files.backends.http import MemoryStoreFileStore, PlatformFileStore
     from memshelf.files.backends.http.connection import Connection, RefusedError
+
+    HostedFiles: TypeAlias = MemoryStoreFileStore | PlatformFileStore
 
 __all__ = ["Api", "extension", "hosted", "memory_argument", "store_argument"]
 
 Params = ParamSpec("Params")
 Json = dict[str, Any]  # JSON has many types
 
+_FORMAT = FileFormat(max_file_bytes=StoreLimits().content_bytes, path_bytes=StoreLimits().path_bytes - 1)
 _LOCAL = "http://memshelf.local"
 _CODES: Mapping[str, ErrorCode] = {
     "memory_path_conflict_error": "already_exists",
@@ -70,8 +75,18 @@ class _Answer(Json):
 class Api:
     """The API that a command speaks to."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, files_of: Callable[[str], Awaitable[HostedFiles]]) -> None:
         self._connection = connection
+        self._files_of = files_of
+
+    @asynccontextmanager
+    async def files(self, store: str) -> AsyncIterator[HostedFiles]:
+        """The store at a path as a file memory."""
+        opened = await self._files_of(store.rpartition("/")[2])
+        try:
+            yield opened
+        finally:
+            await opened.aclose()
 
     async def get(self, path: str, **query: Any) -> Json:
         """`query` without what is `None`."""
@@ -205,19 +220,27 @@ async def _run(place: _Place, command: Callable[..., Awaitable[None]], args: Any
         connections = import_module("memshelf.files.backends.http.connection")
     except ModuleNotFoundError as error:
         raise Unavailable(str(error)) from None
+    from memshelf.files.backends.http import MemoryStoreFileStore, open_memory_store
+
     headers = connections.ZHIPU_HEADERS if place.dialect == "zhipu" else connections.ANTHROPIC_HEADERS
-    if place.url is not None:
+    if place.url is not None and place.key is not None:
         try:
             connection = connections.Connection(place.url, place.key, headers=headers)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
+        opening = functools.partial(open_memory_store, place.url, place.key, headers=headers, format=_FORMAT)
         try:
-            await command(Api(connection), *args, **kwargs)
+            await command(Api(connection, opening), *args, **kwargs)
         finally:
             await connection.aclose()
         return
     async with _local(place) as client:
-        await command(Api(connections.Connection(_LOCAL, "local", client=client, timeout=600)), *args, **kwargs)
+
+        async def files_of(store: str) -> HostedFiles:
+            return MemoryStoreFileStore(_LOCAL, "local", store, client=client, format=_FORMAT)
+
+        connection = connections.Connection(_LOCAL, "local", client=client, timeout=600)
+        await command(Api(connection, files_of), *args, **kwargs)
 
 
 @asynccontextmanager

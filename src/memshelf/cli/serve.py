@@ -26,7 +26,7 @@ from memshelf.stores.verification import every_store, verified
 if TYPE_CHECKING:
     from memshelf.service.config import Rate
 
-__all__ = ["keys", "serve", "verify"]
+__all__ = ["data_option", "database_option", "keys", "opened_engine", "serve", "verify"]
 
 _WORKSPACE = "default"
 
@@ -145,7 +145,7 @@ def serve(
 async def _first_key(data: str | None, database: str | None) -> str | None:
     from memshelf.service.accounts import Accounts
 
-    async with _opened(data, database, create=True) as engine:
+    async with opened_engine(data, database, create=True) as engine:
         return await Accounts(engine).first_key(_WORKSPACE)
 
 
@@ -175,7 +175,7 @@ async def create(data: str | None, database: str | None, workspace: str) -> None
     """
     from memshelf.service.accounts import Accounts
 
-    async with _opened(data, database, create=True) as engine:
+    async with opened_engine(data, database, create=True) as engine:
         render.line(await Accounts(engine).create_key(workspace))
 
 
@@ -193,7 +193,7 @@ async def list_keys(data: str | None, database: str | None, *, as_json: bool) ->
     """
     from memshelf.service.accounts import Accounts
 
-    async with _opened(data, database) as engine:
+    async with opened_engine(data, database) as engine:
         found = await Accounts(engine).keys()
     if as_json:
         shown = [
@@ -226,7 +226,7 @@ async def revoke(data: str | None, database: str | None, key_id: str) -> None:
     """
     from memshelf.service.accounts import Accounts
 
-    async with _opened(data, database) as engine:
+    async with opened_engine(data, database) as engine:
         await Accounts(engine).revoke(key_id)
     render.line(f"Revoked {render.visible_line(key_id)}")
 
@@ -248,7 +248,7 @@ async def verify(data: str | None, database: str | None, store: str | None, *, a
       memshelf verify --data ./data
       memshelf verify memstore_0199 --data ./data --json
     """
-    async with _opened(data, database) as engine:
+    async with opened_engine(data, database) as engine:
         store_ids = await every_store(engine)
         if store is not None and store not in store_ids:
             raise MemoryStoreError("not_found", f"There is no memory store {store}.")
@@ -268,7 +268,7 @@ async def verify(data: str | None, database: str | None, store: str | None, *, a
 
 
 @asynccontextmanager
-async def _opened(data: str | None, database: str | None, *, create: bool = False) -> AsyncIterator[Engine]:
+async def opened_engine(data: str | None, database: str | None, *, create: bool = False) -> AsyncIterator[Engine]:
     """The engine of a service's data. `unknown_memory` when there is none, unless it may be created."""
     engine = _engine(data, database)
     if not create and database is None and data is not None and not has_data(disk_path(data)):

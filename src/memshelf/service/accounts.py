@@ -101,6 +101,10 @@ class Accounts:
             raise MemoryStoreError("not_found", f"There is no workspace {name}.")
         return str(row[0])
 
+    async def make_workspace(self, name: str) -> str:
+        """The id of the workspace with this name, which is there from now on."""
+        return await self._engine.write(lambda transaction: self._workspace(transaction, name))
+
     async def keys(self) -> list[Key]:
         """Every key of every workspace, the oldest first."""
         rows = await self._engine.read(

@@ -19,7 +19,7 @@ from memshelf.service.errors import ApiError, envelope
 from memshelf.service.openapi import described
 from memshelf.service.operation import Operation
 from memshelf.service.router import Router
-from memshelf.service.routes import extensions, files, memories, probes, sessions, stores, versions
+from memshelf.service.routes import extensions, files, history, memories, probes, sessions, stores, versions
 from memshelf.service.state import ServiceState
 
 __all__ = ["OPERATIONS", "create_app"]
@@ -31,6 +31,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *sessions.OPERATIONS,
     *extensions.OPERATIONS,
     *files.OPERATIONS,
+    *history.OPERATIONS,
 )
 
 

@@ -17,7 +17,7 @@ from memshelf.stores.model import Page, Store
 from memshelf.stores.rules import KEEP, Keep, checked_description, checked_metadata, checked_name, patched_metadata
 from memshelf.stores.shelf import Opened, Shelf, StoreAccess, no_such_store
 
-__all__ = ["Period", "Stores", "select_store"]
+__all__ = ["Period", "Stores", "metadata_json", "select_store"]
 
 _SELECT = "SELECT id, name, description, metadata, created_at, updated_at, archived_at FROM stores"
 
@@ -56,7 +56,7 @@ class Stores:
                 memory_id,
                 name,
                 description,
-                _json(pairs),
+                metadata_json(pairs),
                 now,
             )
             return await select_store(transaction, self._workspace_id, id)
@@ -132,7 +132,7 @@ class Stores:
                 "UPDATE stores SET name = $1, description = $2, metadata = $3, updated_at = $4 WHERE id = $5",
                 fields[0],
                 fields[1],
-                _json(pairs),
+                metadata_json(pairs),
                 max(self._shelf.mint.now(), micros(store.updated_at) + 1),
                 store_id,
             )
@@ -204,5 +204,5 @@ def _store(row: Row) -> Store:
     )
 
 
-def _json(metadata: Mapping[str, str]) -> str:
+def metadata_json(metadata: Mapping[str, str]) -> str:
     return json.dumps(metadata, ensure_ascii=False)

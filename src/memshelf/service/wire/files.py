@@ -27,6 +27,7 @@ __all__ = [
     "GrepAnswer",
     "GrepQuery",
     "MoveFile",
+    "OriginAnswer",
     "PurgedAnswer",
     "RedactFileVersion",
     "RestoreFile",

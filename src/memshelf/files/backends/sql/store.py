@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -12,16 +12,17 @@ from typing import Any, Self, TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
-from memshelf.files.backends.sql import changes
-from memshelf.files.backends.sql.memory import Memory, find_memory
+from memshelf.files.archive import Archived, Checked
+from memshelf.files.backends.sql import archive, changes
+from memshelf.files.backends.sql.memory import Head, Memory, find_memory
 from memshelf.files.backends.sql.verify import verify
 from memshelf.files.chain import ChainReport
 from memshelf.files.decide import Delete, Move, Request, Write
-from memshelf.files.format import FileFormat, validate_directory, validate_path
+from memshelf.files.format import FileFormat, describe, validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
-from memshelf.storage.transaction import Engine
+from memshelf.storage.transaction import Engine, Transaction
 
 __all__ = ["SqlFileStore"]
 
@@ -144,6 +145,31 @@ class SqlFileStore:
         """Check the whole history: every version follows from the one before it and holds what was written, none is
         missing, and the live files are what the history says. Others may go on writing meanwhile."""
         return await verify(self._read)
+
+    async def history(self, after: int, most: int) -> tuple[Head, int, builtins.list[Archived]]:
+        """For archives: where the history stands, when the memory was made, and at most so many versions that follow
+        the one with the number `after`."""
+        return await self._read(lambda memory: archive.history(memory, after, most))
+
+    async def import_versions(self, checked: Checked, versions: Callable[[], Iterable[Archived]]) -> archive.Imported:
+        """Make the history that of a checked archive, or go on with it where it has more; all of it or nothing.
+        `conflict` when there is another history. `versions` may be called more than once."""
+
+        async def write(transaction: Transaction) -> archive.Imported:
+            memory_id = await find_memory(transaction, self._name)
+            _, imported = await archive.import_versions(
+                transaction, memory_id, self._name, checked, versions, self._described
+            )
+            return imported
+
+        self._listing = None
+        return await self._engine.write(write)
+
+    def _described(self, text: str) -> str | None:
+        try:
+            return describe(text, self.format)
+        except MemoryStoreError:  # what another store took in is kept, whatever this one would take
+            return None
 
     async def _apply(self, request: Request, origin: Origin) -> str:
         return await self._write(lambda memory: changes.apply(memory, request, origin, self._mint))

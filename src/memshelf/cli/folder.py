@@ -1,0 +1,119 @@
+"""A memory from a plain folder of Markdown, and to one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from memshelf.cli import render
+from memshelf.errors import MemoryStoreError
+from memshelf.files import edits
+from memshelf.files.protocol import FileStore
+from memshelf.files.tools import Json
+from memshelf.origin import Origin
+
+__all__ = ["export_folder", "import_folder", "show_import"]
+
+_MOST_FILE_BYTES = 16_777_216
+
+
+@dataclass(slots=True)
+class FolderImport:
+    """What became of each file, by its path in the memory."""
+
+    created: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    refused: list[Json] = field(default_factory=list)
+
+
+async def import_folder(store: FileStore, folder: Path, *, every: bool, origin: Origin) -> FolderImport:
+    """Create or update a file for each Markdown file of a folder, or with `every` for each file; what the folder
+    lacks stays. Hidden files and symbolic links are passed over. A file that is refused does not stop the others."""
+    done = FolderImport()
+    for path, place in _files(folder, every=every):
+        try:
+            await _import_file(store, path, _text(place), origin, done)
+        except MemoryStoreError as error:
+            if error.code in ("unavailable", "memory_deleted", "write_unconfirmed", "store_archived", "memory_full"):
+                raise
+            done.refused.append({"path": path, "error": error.code, "message": error.message})
+    return done
+
+
+async def _import_file(store: FileStore, path: str, text: str, origin: Origin, done: FolderImport) -> None:
+    current = await edits.find(store, path)
+    if current is None:
+        await store.write(path, text, expected=None, origin=origin)
+        done.created.append(path)
+    elif current.text == text:
+        done.unchanged.append(path)
+    else:
+        await store.write(path, text, expected=current.version, origin=origin)
+        done.updated.append(path)
+
+
+def _files(folder: Path, *, every: bool) -> Iterator[tuple[str, Path]]:
+    if not folder.is_dir():
+        raise click.UsageError(f"{folder} is no folder.")
+    for parent, directories, names in os.walk(folder):
+        directories[:] = sorted(name for name in directories if not name.startswith("."))
+        for name in sorted(names):
+            place = Path(parent, name)
+            wanted = every or place.suffix.lower() in (".md", ".markdown")
+            if wanted and not name.startswith(".") and place.is_file() and not place.is_symlink():
+                yield place.relative_to(folder).as_posix(), place
+
+
+def _text(place: Path) -> str:
+    if place.stat().st_size > _MOST_FILE_BYTES:
+        raise MemoryStoreError("too_large", f"It has more than {_MOST_FILE_BYTES} bytes.")
+    try:
+        return place.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise MemoryStoreError("invalid_file", "It is not UTF-8 text.") from None
+
+
+def show_import(done: FolderImport, *, as_json: bool) -> None:
+    """Print what came of it; the exit code is 1 when a file was refused."""
+    if as_json:
+        render.document(
+            {
+                "created": done.created,
+                "updated": done.updated,
+                "unchanged": done.unchanged,
+                "refused": done.refused,
+            }
+        )
+    else:
+        for each in done.refused:
+            render.note(render.visible_line(f"{each['path']}: {each['error']}: {each['message']}"))
+        counts = f"{len(done.created)} created, {len(done.updated)} updated, {len(done.unchanged)} unchanged"
+        render.line(f"Imported: {counts}, {len(done.refused)} refused")
+    if done.refused:
+        raise click.exceptions.Exit(1)
+
+
+async def export_folder(store: FileStore, folder: Path) -> int:
+    """Write every file into a folder that is new or empty; how many there are."""
+    _make(folder)
+    entries = await store.list()
+    for entry in entries:
+        file = await store.read(entry.path)
+        place = folder.joinpath(*file.path.split("/"))
+        if ".." in place.parts[len(folder.parts) :]:  # a server may answer anything
+            raise MemoryStoreError("unavailable", "The server answered with a path that leaves the folder.")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("xb") as out:
+            out.write(file.text.encode())
+    return len(entries)
+
+
+def _make(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise click.UsageError(f"{folder} is not empty: export to a new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
