@@ -13,7 +13,7 @@ import click
 from click.shell_completion import shell_complete
 
 from memshelf import __version__
-from memshelf.cli import changes, history, render  # noqa: F401  # they add their commands to `files`
+from memshelf.cli import archives, changes, history, render  # noqa: F401  # they add their commands to the groups
 from memshelf.cli.chat import chat
 from memshelf.cli.completion import COMPLETION_VARIABLE, PROGRAM, completion
 from memshelf.cli.demo import demo
