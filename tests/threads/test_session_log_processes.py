@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_rows_of_several_processes_are_all_there_whole_and_each_ones_in_order(tm
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
     assert all(a["writer"] == b["writer"] for a, b in pairs)
     # Otherwise the processes took no turns, and nothing was shown.
-    assert sum(a[0]["writer"] != b[0]["writer"] for a, b in zip(pairs, pairs[1:], strict=False)) > WRITERS * 2
+    assert sum(a[0]["writer"] != b[0]["writer"] for a, b in pairwise(pairs)) > WRITERS * 2
     assert [row["parent_id"] for row in rows] == [None, *(row["id"] for row in rows[:-1])]
 
 

@@ -254,7 +254,7 @@ async def test_a_summary_that_is_too_long_is_shortened():
 
 @pytest.mark.parametrize("options", [{"threshold": 0}, {"threshold": 1.1}, {"max_failures": 0}, {"summary_tokens": 0}])
 def test_a_compaction_out_of_range_is_refused(options):
-    with pytest.raises(ValueError, match="threshold|at least 1"):
+    with pytest.raises(ValueError, match=r"threshold|at least 1"):
         CompressionManager(SHAPE, **options)
 
 

@@ -41,7 +41,7 @@ class FileMemoryCapability(AbstractCapability[object]):
     The model is told of each mount, gets the tools that some mount's access allows (`tools` narrows them), and sees at
     the first input of a run what the memories hold, or with `cursors` what changed since the thread last saw them.
     That context stands in the run's messages, as user content of its own before the user's; `origin` says whom the
-    changes are made for. Bad mounts, two mounts of one name or cursor, a bad `always_load` path and an unknown tool
+    changes are made for. No mounts, bad mounts, two mounts of one name or cursor, a bad `always_load` path and an unknown tool
     raise `ValueError` or `TypeError` here.
 
     One object serves any number of runs, also at a time; only `cursors` belongs to one thread. A cursor moves on when
@@ -59,11 +59,15 @@ class FileMemoryCapability(AbstractCapability[object]):
         origin: Origin | None = None,
         tools: Collection[FileToolKey] | None = None,
     ) -> None:
+        if cursors is not None and not isinstance(cursors, MemoryCursors):
+            raise TypeError(
+                f"cursors is a MemoryCursors, such as MemoryCursors(saved), not a {type(cursors).__name__}."
+            )
         self._limits = limits or FileMemoryLimits()
         self._mounts = _validated(mounts, self._limits.format)
         self._cursors = cursors
         on_offer = offered(self._mounts, selected(tools))
-        self._instructions = file_instructions(self._mounts, on_offer) if self._mounts else None
+        self._instructions = file_instructions(self._mounts, on_offer)
         self._toolset = file_toolset(self._mounts, on_offer, self._limits, origin or Origin()) if on_offer else None
         self._awaits_input = False
         self._delivered: _Delivered | None = None
@@ -170,6 +174,10 @@ class _Delivered:
 
 
 def _validated(mounts: Sequence[FileMount], format: FileFormat) -> tuple[FileMount, ...]:
+    if isinstance(mounts, FileMount) or not isinstance(mounts, Sequence):
+        raise TypeError(f"Mounts are a sequence, also of one: [FileMount(...)], not a {type(mounts).__name__}.")
+    if not mounts:
+        raise ValueError("There is no mount: FileMemoryCapability([FileMount(...)]) needs at least one.")
     checked: list[FileMount] = []
     for mount in mounts:
         if not isinstance(mount, FileMount):

@@ -90,6 +90,8 @@ class SessionLogCapability(AbstractCapability[object]):
         self, ctx: RunContext[object], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         if not _HAS_ATTEMPTS:
+            asked = ctx.messages[-1]
+            asked.run_id = asked.run_id or ctx.run_id  # as the framework does next
             await self._log(ctx)
         return request_context
 
@@ -138,13 +140,8 @@ class SessionLogCapability(AbstractCapability[object]):
     def _new(self, ctx: RunContext[object]) -> list[ModelMessage]:
         return [
             message
-            for at, message in enumerate(self._history, start=1)
-            if id(message) not in self._rows
-            and (
-                message.run_id == ctx.run_id
-                or self._all_is_new
-                or (message.run_id is None and at == len(self._history))  # input that a front end put into the history
-            )
+            for message in self._history
+            if id(message) not in self._rows and (message.run_id == ctx.run_id or self._all_is_new)
         ]
 
     def _log_new(self, ctx: RunContext[object]) -> None:

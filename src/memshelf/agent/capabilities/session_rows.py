@@ -223,16 +223,23 @@ def _request_part(row: Row) -> Row:
     part: Row = dict(_ours(row).get("part", {}))
     match row["type"]:
         case "user":
-            said = content if isinstance(content, list) else [_said(row)]
-            context = row.get("context")
-            whole = [*context, *said] if context else content if isinstance(content, list) else _said(row)
-            return {"part_kind": "user-prompt", **part, "content": whole}
+            said = content if _is_user_content(content) else _said(row)
+            if context := row.get("context"):
+                said = [*context, *(said if isinstance(said, list) else [said])]
+            return {"part_kind": "user-prompt", **part, "content": said}
         case "tool":
             named = {"tool_name": row.get("tool_name") or "tool", "tool_call_id": row["tool_call_id"]}
             outcome = row.get("outcome") or "success"
             return {"part_kind": "tool-return", **part, **named, "outcome": outcome, "content": content}
         case _:
             return {"part_kind": "system-prompt", **part, "content": content} if is_system_prompt(row) else part
+
+
+def _is_user_content(content: object) -> bool:
+    """Whether it is a list of texts, files and the like, rather than some value that another program logged."""
+    return isinstance(content, list) and all(
+        isinstance(each, str) or (isinstance(each, dict) and "kind" in each) for each in content
+    )
 
 
 def _plain(group: Sequence[Row]) -> ModelMessage:

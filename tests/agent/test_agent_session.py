@@ -1,0 +1,501 @@
+"""SessionLogCapability: what is on the disk at each moment of a run, and how a session goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic_ai import (
+    Agent,
+    BinaryContent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ImageUrl,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    RequestUsage,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.capabilities import AbstractCapability
+from runners import every_way, plain
+from scripted import Script, body, call, returns, said
+
+from memshelf import (
+    AgentSpec,
+    FileMemoryCapability,
+    FileMount,
+    HarnessBuilder,
+    HarnessState,
+    InProcessFileStore,
+    MemoryStoreError,
+    Origin,
+    SessionLog,
+    SessionLogCapability,
+    ToolPermissions,
+    session_state,
+)
+
+
+@pytest.fixture
+def log(tmp_path):
+    return SessionLog("s1", tmp_path, durable=False)
+
+
+def _kinds(log):
+    return [row["event"] if row["type"] == "event" else row["type"] for row in log.rows()]
+
+
+def _contents(log):
+    return [row["content"] for row in log.rows()]
+
+
+def _dumped(messages):
+    return ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+
+
+def _asked(request):
+    """What the user said in a request."""
+    texts = [text for message in request for text in said(message)]
+    return [text for text in texts if not text.startswith("<memory-context")]
+
+
+async def _memory(**files):
+    store = InProcessFileStore()
+    for name, text in files.items():
+        await store.write(f"{name}.md", text, expected=None, origin=Origin())
+    return FileMemoryCapability([FileMount("user", store, "write")])
+
+
+# --- what is on the disk, and when ------------------------------------------------------------------------------------
+
+
+@every_way
+async def test_every_message_is_on_the_disk_before_what_it_leads_to_happens(log, run):
+    seen = []
+
+    def look(answer):
+        def answered(messages):
+            seen.append(_kinds(log))
+            return answer
+
+        return answered
+
+    class Looks(InProcessFileStore):
+        async def list(self):
+            seen.append(_kinds(log))
+            return await super().list()
+
+    memory = FileMemoryCapability([FileMount("user", Looks(), "write")])
+    script = Script(look(call("view", memory="user")), look("done"))
+    await run(script, [memory, SessionLogCapability(log)], "hi")
+    before_model, before_tool, before_answer = [each for each in seen if each]
+    assert before_model == ["user"]
+    assert before_tool == ["user", "assistant"]
+    assert before_answer == ["user", "assistant", "tool"]
+    assert _kinds(log) == ["user", "assistant", "tool", "assistant"]
+
+
+@every_way
+async def test_a_later_agent_goes_on_with_the_very_messages(log, run):
+    script = Script(call("view", memory="user"), "one", "two")
+    before = await run(script, [await _memory(a="tea"), SessionLogCapability(log)], "first")
+    after = await run(script, [SessionLogCapability(SessionLog("s1", log.directory))], "second")
+    assert after[: len(before)] == before
+    assert said(script.requests[-1][-1]) == ["second"]
+    assert [row["type"] for row in log.load()] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+async def test_a_row_reads_without_the_framework(log):
+    script = Script(call("view", id="call-1", memory="user"), "It is about tea.")
+    memory = await _memory(a="tea")
+    await Agent(script.model, system_prompt="Be kind.", capabilities=[memory, SessionLogCapability(log)]).run("what?")
+    system, user, asked, result, answer = log.load()
+    assert (system["type"], system["content"]) == ("system", "Be kind.")
+    assert (user["type"], user["content"]) == ("user", "what?")
+    assert body(user["context"][0]["content"]) == {"files": [], "index": ["a.md: tea"]}
+    assert asked["tool_calls"] == [{"id": "call-1", "name": "memory_file_view", "args": {"memory": "user"}}]
+    assert (result["tool_call_id"], result["tool_name"], result["outcome"]) == ("call-1", "memory_file_view", "success")
+    assert result["content"]["files"] == [{"path": "a.md", "description": "tea"}] or "a.md" in str(result["content"])
+    assert (answer["type"], answer["content"]) == ("assistant", "It is about tea.")
+    assert len({row["run_id"] for row in log.load()}) == 1
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "lone \ud800 and \u2028",
+        ["look", ImageUrl("https://example.com/x.png")],
+        ["look", BinaryContent(b"\x00\xff", media_type="image/png")],
+        [ImageUrl("https://example.com/x.png")],
+    ],
+)
+async def test_input_of_any_kind_is_logged_and_replayed(log, prompt):
+    script = Script("one", "two")
+    messages = await plain(script, [SessionLogCapability(log)], prompt)
+    await plain(script, [SessionLogCapability(log)], "again")
+    assert _dumped(script.requests[1][:-1]) == _dumped(messages)
+    assert isinstance(log.load()[0]["content"], str) == isinstance(prompt, str)
+
+
+async def test_instructions_are_logged_once_a_run_and_replayed_in_every_message(log):
+    script = Script(call("view", memory="user"), "one", "two")
+    instructions = "Be very kind. " * 100
+    agent = Agent(script.model, instructions=instructions, capabilities=[await _memory(), SessionLogCapability(log)])
+    first = await agent.run("hi")
+    assert Path(log.path).read_text().count(instructions.strip()) == 1
+    await agent.run("again")
+    assert script.requests[-1][:-1] == first.all_messages()
+
+
+async def test_output_tools_and_retries_are_replayed(log):
+    script = Script(
+        call("final_result", response="x"), call("final_result", response=7), call("final_result", response=8)
+    )
+    agent = Agent(script.model, output_type=int, capabilities=[SessionLogCapability(log)])
+    first = await agent.run("a number")
+    assert first.output == 7
+    assert _kinds(log)[-2:] == ["tool", "completed"]
+    await agent.run("another")
+    parts = [part for message in script.requests[-1] for part in message.parts]
+    assert parts[:-1] == [part for message in first.all_messages() for part in message.parts]
+    assert "interrupted" not in _kinds(log)
+
+
+async def test_the_session_is_the_conversation(log):
+    messages = await plain(Script("one"), [SessionLogCapability(log)], "hi")
+    assert {message.conversation_id for message in messages} == {"s1"}
+
+
+async def test_a_run_that_brings_a_history_goes_on_with_that_and_logs_what_is_new(log):
+    script = Script("one", "two", "three")
+    agent = Agent(script.model, capabilities=[SessionLogCapability(log)])
+    first = await agent.run("a")
+    second = await agent.run("b", message_history=first.all_messages())
+    await agent.run("c", message_history=second.all_messages())
+    assert _contents(log) == ["a", "one", "b", "two", "c", "three"]
+    assert _asked(script.requests[-1]) == ["a", "b", "c"]
+
+
+async def test_a_session_that_begins_with_a_history_has_that_too(log):
+    history = [ModelRequest([UserPromptPart("before")]), ModelResponse([TextPart("yes")])]
+    agent = Agent(Script("one").model, capabilities=[SessionLogCapability(log)])
+    await agent.run("a", message_history=history)
+    assert _contents(log) == ["before", "yes", "a", "one"]
+
+
+async def test_input_that_a_front_end_put_into_the_history_is_logged_before_the_model_is_asked(log):
+    seen = []
+    script = Script(lambda messages: (seen.append(_contents(log)), "one")[1])
+    history = [
+        ModelRequest([UserPromptPart("old")]),
+        ModelResponse([TextPart("yes")]),
+        ModelRequest([UserPromptPart("now")]),
+    ]
+    log.extend([{"type": "user", "content": "old"}, {"type": "assistant", "content": "yes"}])
+    await Agent(script.model, capabilities=[SessionLogCapability(log)]).run(message_history=history)
+    assert seen == [["old", "yes", "now"]]
+
+
+async def test_rows_that_other_programs_wrote_are_gone_on_with(log):
+    log.append("system", "Be kind.")
+    log.append("user", ["look", {"a": 1}])
+    log.append("assistant", "I see.", tool_calls=[{"id": "1", "name": "view", "args": {"x": 1}}])
+    log.append("tool", {"rows": 3}, tool_call_id="1", tool_name="view")
+    log.append("assistant", "Three rows.")
+    log.append("user", "broken", pydantic_ai={"message": {"parts": 7}, "part": 3})
+    log.append("assistant", "ok", pydantic_ai={"message": {"usage": "x", "parts": [{}]}})
+    script = Script("one")
+    await plain(script, [SessionLogCapability(log)], "hi")
+    *_, request = script.requests
+    assert [[part.part_kind for part in message.parts] for message in request] == [
+        ["system-prompt", "user-prompt"],
+        ["text", "tool-call"],
+        ["tool-return"],
+        ["text"],
+        ["user-prompt"],
+        ["text"],
+        ["user-prompt"],
+    ]
+    assert request[0].parts[1].content == '["look", {"a": 1}]'
+
+
+async def test_what_cannot_be_logged_is_not_asked(tmp_path):
+    (tmp_path / "file").write_text("")
+    script = Script("one")
+    with pytest.raises(MemoryStoreError, check=lambda error: error.code == "unavailable"):
+        await plain(script, [SessionLogCapability(SessionLog("s1", tmp_path / "file" / "x"))], "hi")
+    assert script.requests == []
+
+
+async def test_one_object_serves_runs_at_the_same_time_and_later_ones_see_them_one_after_the_other(log):
+    both = asyncio.Event()
+    asked = []
+
+    async def wait(messages):
+        asked.append(1)
+        if len(asked) == 2:
+            both.set()
+        await both.wait()
+        return call("view", memory="user")
+
+    def script(answer):
+        return Script(lambda messages: wait(messages), answer)
+
+    capabilities = [await _memory(a="x"), SessionLogCapability(log)]
+    await asyncio.gather(plain(script("A"), capabilities, "a"), plain(script("B"), capabilities, "b"))
+    last = Script("done")
+    await plain(last, [SessionLogCapability(log)], "c")
+    shown = [(said(message) or [part.part_kind for part in message.parts])[-1] for message in last.requests[0]]
+    assert shown in (
+        ["a", "tool-call", "tool-return", "text", "b", "tool-call", "tool-return", "text", "c"],
+        ["b", "tool-call", "tool-return", "text", "a", "tool-call", "tool-return", "text", "c"],
+    )
+
+
+# --- runs that do not end -------------------------------------------------------------------------------------------
+
+
+async def test_a_model_that_fails_leaves_the_question_and_a_closed_turn(log):
+    script = Script(RuntimeError("down"), "two")
+    with pytest.raises(RuntimeError, match="down"):
+        await plain(script, [SessionLogCapability(log)], "first")
+    assert _kinds(log) == ["user", "interrupted"]
+    await plain(script, [SessionLogCapability(log)], "second")
+    assert _asked(script.requests[1]) == ["first", "second"]
+
+
+class _Stops(AbstractCapability[object]):
+    """Does something in place of the first tool call."""
+
+    def __init__(self, act):
+        self._act = act
+
+    async def before_tool_execute(self, ctx, *, call, tool_def, args):
+        await self._act()
+        return args
+
+
+async def test_a_run_that_is_cancelled_in_a_tool_is_closed_at_once(log):
+    inside = asyncio.Event()
+
+    async def hang():
+        inside.set()
+        await asyncio.Event().wait()
+
+    script = Script([call("view", id="1", memory="user"), call("view", id="2", memory="user")], "two")
+    capabilities = [await _memory(), _Stops(hang), SessionLogCapability(log)]
+    task = asyncio.ensure_future(plain(script, capabilities, "hi"))
+    await inside.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert _kinds(log) == ["user", "assistant", "tool", "tool", "interrupted"]
+    assert {row["outcome"] for row in log.rows() if row["type"] == "tool"} == {"interrupted"}
+    await plain(script, [SessionLogCapability(log)], "again")
+    results = returns(script.requests[1])
+    assert [part.tool_call_id for part in results] == ["1", "2"]
+    assert all("may or may not have taken effect" in part.content for part in results)
+
+
+async def test_an_answer_that_is_cut_off_is_kept_as_far_as_it_came(log):
+    executable = HarnessBuilder().build(
+        AgentSpec(), model=Script("one two three", "next").model, capabilities=[SessionLogCapability(log)]
+    )
+    async with executable.stream("hi") as stream:
+        async for event in stream:
+            if "two" in str(event):
+                stream.cancel()
+    assert stream.result.status == "cancelled"
+    _, answer, *_ = log.load()
+    assert answer["type"] == "assistant"
+    assert answer["content"].startswith("one")
+    assert "three" not in answer["content"]
+
+
+@pytest.mark.parametrize("moment", ["model", "tool", "second model", "summary"])
+def test_a_process_killed_at_any_moment_loses_nothing_that_was_said(tmp_path, moment):
+    done = subprocess.run([sys.executable, __file__, moment, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    log = SessionLog("s1", tmp_path)
+    rows = {"model": 1, "tool": 2, "second model": 3, "summary": 4}[moment]
+    assert _kinds(log) == ["user", "assistant", "tool", "assistant"][:rows]
+    script = Script("back again")
+    asyncio.run(plain(script, [SessionLogCapability(log)], "what happened?"))
+    [request] = script.requests
+    assert _asked(request) == ["do it", "what happened?"]
+    results = returns(request)
+    assert [part.outcome for part in results] == {1: [], 2: ["interrupted"]}.get(rows, ["success"])
+    assert _kinds(log).count("interrupted") == (rows < 4)
+    assert _kinds(log)[-2:] == ["user", "assistant"]
+
+
+async def _be_killed(moment: str, directory: str) -> None:
+    async def kill() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    async def die(messages):
+        await kill()
+
+    class Dies(AbstractCapability[object]):
+        async def after_run(self, ctx, *, result):
+            await kill()
+
+    capabilities = [await _memory(a="tea"), SessionLogCapability(SessionLog("s1", directory))]
+    if moment == "tool":
+        capabilities.append(_Stops(kill))
+    if moment == "summary":
+        capabilities.append(Dies())
+    first = die if moment == "model" else call("view", memory="user")
+    second = die if moment == "second model" else "done"
+    await plain(Script(first, second), capabilities, "do it")
+
+
+# --- suspended threads and state ------------------------------------------------------------------------------------
+
+
+async def test_a_thread_that_waits_for_approval_goes_on_in_another_process(log):
+    script = Script(call("create", id="1", memory="user", path="a.md", content="x"), "Stored.")
+    memory = await _memory()
+
+    def executable():
+        return HarnessBuilder().build(
+            AgentSpec(),
+            model=script.model,
+            capabilities=[memory, SessionLogCapability(log)],
+            permissions=ToolPermissions(rules={"memory.file.create": "ask"}),
+        )
+
+    first = await executable().run("remember this")
+    assert first.status == "suspended"
+    assert _kinds(log) == ["user", "assistant", "suspended"]
+    state = session_state(log)
+    assert state.pending == first.state.pending
+    assert state.messages == first.state.messages
+    assert state.thread_id == "s1"
+    second = await executable().run(None, previous_state=state, approvals={"1": True})
+    assert second.output == "Stored."
+    assert _kinds(log) == ["user", "assistant", "suspended", "tool", "assistant"]
+    assert session_state(log).pending == []
+
+
+async def test_on_a_plain_agent_deferred_results_complete_the_session(log):
+    script = Script(call("create", id="1", memory="user", path="a.md", content="x"), "Stored.")
+    gate = ToolPermissions(rules={"memory.file.create": "ask"})
+    from memshelf.agent.permissions import ToolPermissionCapability
+
+    agent = Agent(
+        script.model,
+        output_type=[str, DeferredToolRequests],
+        capabilities=[await _memory(), ToolPermissionCapability(gate), SessionLogCapability(log)],
+    )
+    assert isinstance((await agent.run("remember this")).output, DeferredToolRequests)
+    result = await agent.run(deferred_tool_results=DeferredToolResults(approvals={"1": True}))
+    assert result.output == "Stored."
+
+
+async def test_a_new_question_gives_up_what_waits(log):
+    script = Script(call("create", id="1", memory="user", path="a.md", content="x"), "Never mind.")
+    from memshelf.agent.permissions import ToolPermissionCapability
+
+    agent = Agent(
+        script.model,
+        output_type=[str, DeferredToolRequests],
+        capabilities=[
+            await _memory(),
+            ToolPermissionCapability(ToolPermissions(rules={"memory.file.create": "ask"})),
+            SessionLogCapability(log),
+        ],
+    )
+    await agent.run("remember this")
+    assert (await agent.run("forget it")).output == "Never mind."
+    [result] = returns(script.requests[1])
+    assert (result.tool_call_id, result.outcome) == ("1", "interrupted")
+
+
+async def test_what_capabilities_keep_with_the_thread_is_in_the_session(log):
+    from memshelf.agent.state import thread_state
+
+    class Counts(AbstractCapability[object]):
+        async def before_model_request(self, ctx, request_context):
+            kept = thread_state(ctx)
+            kept["count"] = kept.get("count", 0) + 1
+            return request_context
+
+    executable = HarnessBuilder().build(
+        AgentSpec(), model=Script("one", "two").model, capabilities=[Counts(), SessionLogCapability(log)]
+    )
+    await executable.run("a")
+    assert session_state(log).capability_state == {"count": 1}
+    await executable.run("b", previous_state=session_state(log))
+    assert session_state(log).capability_state == {"count": 2}
+
+
+async def test_the_state_of_a_session_is_the_state_of_its_thread(log):
+    executable = HarnessBuilder().build(
+        AgentSpec(),
+        model=Script(call("view", memory="user"), "one", "two").model,
+        capabilities=[await _memory(a="x"), SessionLogCapability(log)],
+    )
+    result = await executable.run("hi")
+    state = session_state(log)
+    assert state.messages == result.state.messages
+    assert HarnessState.model_validate_json(state.model_dump_json()) == state
+    second = await executable.run("again", previous_state=state)
+    assert session_state(log).messages == second.state.messages
+
+
+def test_a_session_without_messages_has_no_state(log):
+    assert session_state(log) is None
+    log.append("event", event="renamed", name="x")
+    assert session_state(log) is None
+
+
+def test_the_state_of_a_session_that_crashed_is_one_that_every_provider_takes(log):
+    log.append("user", "do it")
+    log.append("assistant", "", tool_calls=[{"id": "1", "name": "view", "args": {}}])
+    state = session_state(log)
+    assert [part.outcome for part in returns(state.messages)] == ["interrupted"]
+    assert _kinds(log)[-2:] == ["tool", "interrupted"]
+
+
+def test_a_call_taken_for_interrupted_that_has_a_result_after_all_has_that(log):
+    log.append("user", "do it", run_id="r")
+    log.append("assistant", "", tool_calls=[{"id": "1", "name": "view", "args": {}}], run_id="r")
+    log.seal()
+    log.append("tool", "result", tool_call_id="1", tool_name="view", run_id="r")
+    log.append("assistant", "done", run_id="r")
+    assert [(part.content, part.outcome) for part in returns(session_state(log).messages)] == [("result", "success")]
+
+
+def test_usage_and_details_of_a_response_survive(log):
+    from memshelf.agent.capabilities.session_rows import messages_of, rows_of
+
+    response = ModelResponse(
+        [
+            TextPart("a", id="x"),
+            ToolCallPart("t", '{"a": 1}', tool_call_id="1", provider_details={"k": None}),
+            TextPart("b"),
+        ],
+        usage=RequestUsage(input_tokens=7, details={"x": 3}),
+        provider_details={"seed": 1},
+        metadata={"mine": [1, None]},
+        run_id="r",
+    )
+    request = ModelRequest([ToolReturnPart("t", {"none": None}, tool_call_id="1", metadata={"z": None})], run_id="r")
+    log.extend([row for message in (response, request) for row in rows_of(message)])
+    assert [each.message for each in messages_of(log.load())] == [response, request]
+
+
+if __name__ == "__main__":
+    logging.disable()
+    asyncio.run(_be_killed(*sys.argv[1:]))
