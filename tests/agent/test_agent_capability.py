@@ -10,7 +10,15 @@ from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 from scripted import Script, call, returns
 
-from memshelf import FileFormat, FileMemoryCapability, FileMemoryLimits, FileMount, InProcessFileStore, Origin
+from memshelf import (
+    FileFormat,
+    FileMemoryCapability,
+    FileMemoryLimits,
+    FileMount,
+    InProcessFileStore,
+    Origin,
+    SqliteFileStore,
+)
 from memshelf.files.tools import FILE_TOOLS
 
 
@@ -112,11 +120,18 @@ async def test_a_tool_that_no_mount_allows_is_not_offered():
     assert await _offered(_mount(access="read"), tools=("create", "delete")) == {}
 
 
-async def test_no_mounts_offer_nothing_and_say_nothing():
-    script = Script("hello")
-    await Agent(script.model, capabilities=[FileMemoryCapability([])]).run("hi")
-    assert script.infos[0].function_tools == []
-    assert not script.infos[0].instructions
+@pytest.mark.parametrize(
+    ("mounts", "options", "says"),
+    [
+        ([], {}, "at least one"),
+        (_mount(), {}, r"a sequence, also of one: \[FileMount"),
+        ("user", {}, "FileMount objects, not str"),
+        ([_mount()], {"cursors": {}}, r"MemoryCursors\(saved\), not a dict"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_refused_with_the_right_one(mounts, options, says):
+    with pytest.raises((TypeError, ValueError), match=says):
+        FileMemoryCapability(mounts, **options)
 
 
 async def test_permission_rules_find_the_ids_of_the_tools():
@@ -262,3 +277,26 @@ async def test_a_hosts_run_id_and_principal_go_before_the_runs_own():
     )
     await Agent(script.model, capabilities=[capability]).run("hi")
     assert store.origins == [Origin(run_id="job-7", principal_id="alice", tool_call_id="call-1")]
+
+
+@pytest.mark.parametrize("run_id", [None, "job-7"])
+async def test_calls_that_a_provider_gives_the_same_id_are_different_changes(tmp_path, run_id):
+    async with SqliteFileStore(tmp_path / "memory.db") as store:
+        agent = Agent(
+            Script(
+                call("create", memory="user", path="a.md", content="1", id="call_0"),
+                call("append", memory="user", path="a.md", content="2", id="call_0"),
+                call("append", memory="user", path="a.md", content="2", id="call_0"),
+                "done",
+                call("append", memory="user", path="a.md", content="3", id="call_0"),
+                "done",
+            ).model,
+            capabilities=[
+                FileMemoryCapability([FileMount("user", store, "write")], origin=Origin(run_id=run_id)),
+            ],
+        )
+        first = await agent.run("hi")
+        await agent.run("again", message_history=first.all_messages())
+        assert (await store.read("a.md")).text == "1\n2\n2\n3"
+        page = await store.versions()
+        assert page.versions[-1].origin.tool_call_id == "call_0"

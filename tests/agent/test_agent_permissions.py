@@ -6,7 +6,15 @@ import json
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset, ToolApproved, ToolDenied
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    ExternalToolset,
+    FunctionToolset,
+    ToolApproved,
+    ToolDefinition,
+    ToolDenied,
+)
 from pydantic_ai.capabilities import AbstractCapability, Toolset
 from pydantic_ai.models.test import TestModel
 from scripted import Script, call, returns, said
@@ -256,6 +264,17 @@ async def test_a_call_whose_result_comes_from_outside_suspends_and_resumes():
     second = await executable.run(None, previous_state=first.state, results={"call-9": {"receipt": 7}})
     assert second.output_or_raise() == "paid"
     assert returns(second.state.messages)[-1].content == {"receipt": 7}
+
+
+async def test_a_denied_call_that_the_host_would_make_is_never_handed_to_it():
+    external = ExternalToolset([ToolDefinition(name=name) for name in ("pay_bill", "look_up")])
+    script = Script(call("pay_bill"), call("look_up", id="call-9"), "done")
+    executable = _built(script, None, ToolPermissions(rules={"pay_*": "deny"}), Toolset(external))
+    first = await executable.run("pay")
+    assert [pending.name for pending in first.pending] == ["look_up"]
+    assert "pay_bill" not in {tool.name for tool in script.infos[0].function_tools}
+    second = await executable.run(None, previous_state=first.state, results={"call-9": "it is 7"})
+    assert second.output_or_raise() == "done"
 
 
 async def test_an_approved_call_is_not_repeated_when_the_model_fails_after_it():

@@ -67,6 +67,9 @@ def tool_id(definition: ToolDefinition) -> str:
 class ToolPermissionCapability(AbstractCapability[object]):
     """Keeps `permissions` over every tool of a run.
 
+    A denied tool whose calls the host makes (`ExternalToolset`) is not offered: its calls run nothing here that could
+    refuse them. One to ask about suspends the run anyway.
+
     On a plain `pydantic_ai.Agent`, `ask` needs `DeferredToolRequests` among the output types.
     """
 
@@ -83,6 +86,10 @@ class ToolPermissionCapability(AbstractCapability[object]):
     @override
     def get_ordering(self) -> CapabilityOrdering:
         return CapabilityOrdering(position="outermost")  # nothing may act on a call that is not permitted
+
+    @override
+    async def prepare_tools(self, ctx: RunContext[object], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
+        return [each for each in tool_defs if each.kind != "external" or self._permissions.of(tool_id(each)) != "deny"]
 
     @override
     async def before_tool_execute(

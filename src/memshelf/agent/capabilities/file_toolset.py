@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
-from pydantic_ai import FunctionToolset, RunContext, Tool, ToolDefinition, ToolFailed
+from pydantic_ai import FunctionToolset, ModelResponse, RunContext, Tool, ToolDefinition, ToolFailed
 
 from memshelf.agent.permissions import TOOL_ID
 from memshelf.errors import MemoryStoreError
@@ -77,7 +77,7 @@ class _Calls:
 
     def _made_by(self, ctx: RunContext[object]) -> Origin:
         run_id = ctx.run_id if self._origin.run_id is None else self._origin.run_id
-        return replace(self._origin, run_id=run_id, tool_call_id=ctx.tool_call_id)
+        return replace(self._origin, run_id=run_id, tool_call_id=_call_id(ctx))
 
     async def _answer(self, call: Awaitable[Json]) -> Json:
         try:
@@ -86,6 +86,14 @@ class _Calls:
             # A refusal is an answer: it neither ends the run nor counts as a malformed call.
             shown = failure(error, self._format)
             raise ToolFailed(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))) from error
+
+
+def _call_id(ctx: RunContext[object]) -> str | None:
+    """The call's ID, unlike that of any other call of the thread: some providers count anew in each response, and a
+    store with history would take a second `call_0` for the first one made again."""
+    responses = (message for message in ctx.messages if isinstance(message, ModelResponse))
+    named = sum(any(call.tool_call_id == ctx.tool_call_id for call in each.tool_calls) for each in responses)
+    return ctx.tool_call_id if named <= 1 else f"{ctx.tool_call_id}#{named}"
 
 
 def _tool(calls: _Calls, tool: FileTool, memories: Sequence[str]) -> Tool[object]:
