@@ -1,14 +1,17 @@
-"""`make bench`, or `python -m bench [directory] [sqlite] [postgres] [context] [service]`."""
+"""`make bench`, or `python -m bench [directory] [sqlite] [postgres] [context] [service] [records[:FOLDER]]`. Without names: all of
+them, and what they found is written to the documentation."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, directory, postgres, service, sqlite
+from bench import context, directory, postgres, records, report, service, sqlite
+from bench.measure import SHOWN
 
 BENCHMARKS = {
     "directory": directory.run,
@@ -16,17 +19,21 @@ BENCHMARKS = {
     "postgres": postgres.run,
     "context": context.run,
     "service": service.run,
+    "records": records.run,
 }
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or list(BENCHMARKS)
+    chosen = dict(argument.partition(":")[::2] for argument in sys.argv[1:] or BENCHMARKS)
     if unknown := set(chosen) - set(BENCHMARKS):
         sys.exit(f"Unknown benchmark: {', '.join(sorted(unknown))}. There are {', '.join(BENCHMARKS)}.")
+    load = os.getloadavg()[0]
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
-    for name in chosen:
+    for name, folder in chosen.items():
         with tempfile.TemporaryDirectory(prefix="memshelf-bench-", dir=".") as place:
-            asyncio.run(BENCHMARKS[name](Path(place)))
+            asyncio.run(BENCHMARKS[name](Path(place), *([Path(folder)] if folder else [])))
+    if not sys.argv[1:]:
+        report.write(SHOWN, load=load)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from memshelf.embedding.default import default_embedder
 from memshelf.embedding.protocol import Embedder, Vectors
@@ -19,7 +18,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.answers import answers
 from memshelf.records.retrieval.background import GENERAL_MATTERS, QUESTIONS
-from memshelf.records.retrieval.index import Entry, RecordIndex
+from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
 from memshelf.records.retrieval.question import Meaning, understand, wall_clock
 
@@ -83,39 +82,24 @@ class Recall:
         if executor is not None and self._process == os.getpid():
             executor.shutdown(wait=False)
 
-    async def vectors(self, texts: Sequence[Sequence[str]]) -> list[Any]:
-        """For each record, the vectors of its passages; `None` for all of them when they cannot be had now."""
+    async def vectors(self, texts: Sequence[Sequence[str]]) -> list[bytes | None]:
+        """For each record, the vectors of its passages as they are stored: rows of float16.
+
+        `None` for all of them when they cannot be had now.
+        """
         flat = await self._embed([passage for passages in texts for passage in passages], query=False)
         if flat is None:
             return [None] * len(texts)
-        found, at = [], 0
+        found, at = list[bytes | None](), 0
         for passages in texts:
-            found.append(flat[at : at + len(passages)])
+            found.append(flat[at : at + len(passages)].astype("<f2").tobytes())
             at += len(passages)
         return found
 
-    @staticmethod
-    def pack(vectors: Floats | None) -> bytes | None:
-        """Vectors as they are stored: rows of float16."""
-        return None if vectors is None else vectors.astype("<f2").tobytes()
-
-    def unpack(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """Entries whose vectors are stored bytes, with rows of float32."""
-        if self.embedder is None:
-            yield from (replace(entry, vectors=None) if entry.vectors is not None else entry for entry in entries)
-            return
-        dimension = self.embedder.dimension
-        stored = [entry.vectors or b"" for entry in entries]
-        rows = np.frombuffer(b"".join(stored), "<f2").astype(np.float32).reshape(-1, dimension)
-        at = 0
-        for entry, data in zip(entries, stored, strict=True):
-            count = len(data) // (2 * dimension)
-            yield replace(entry, vectors=rows[at : at + count] if count else None)
-            at += count
-
     async def search(self, query: str, *, limit: int, now: datetime | None, clock: datetime) -> list[tuple[int, float]]:
         """The keys of the records that answer the query best, with their scores, best first."""
-        query = query[:EMBEDDED_CHARS]
+        # Half a surrogate pair has no meaning, and no model takes it.
+        query = query[:EMBEDDED_CHARS].encode("utf-8", "replace").decode()
         if not query.strip() or not len(self.index):
             return []
         meaning = await self._meaning(query)

@@ -12,11 +12,15 @@ from memshelf.testing.files import FileStoreContract, SearchableFileStoreContrac
 from memshelf.testing.harness import StoreContract, refused, scenario
 from memshelf.testing.history import HistoryFileStoreContract
 from memshelf.testing.machine import FileStoreMachine
+from memshelf.testing.recall import RecallRecordStoreContract
+from memshelf.testing.records import RecordStoreContract
 
 __all__ = [
     "FileStoreContract",
     "FileStoreMachine",
     "HistoryFileStoreContract",
+    "RecallRecordStoreContract",
+    "RecordStoreContract",
     "SearchableFileStoreContract",
     "StoreContract",
     "refused",

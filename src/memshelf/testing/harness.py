@@ -7,7 +7,7 @@ import functools
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.protocol import FileStore
@@ -18,7 +18,11 @@ __all__ = ["ORIGIN", "StoreContract", "refused", "scenario"]
 
 ORIGIN = Origin()
 
-Suite = TypeVar("Suite", bound="StoreContract")
+Suite = TypeVar("Suite", bound="_Opens")
+
+
+class _Opens(Protocol):
+    def open(self, place: Path) -> AbstractAsyncContextManager[Any]: ...
 
 
 class StoreContract:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
 
 from memshelf.errors import MemoryStoreError
 from memshelf.records.model import MemoryRecord, NewRecord
@@ -45,7 +44,7 @@ class Draft:
             origin=self.new.origin,
         )
 
-    def entry(self, key: int, replaced_by: int | None, vectors: Any) -> Entry:
+    def entry(self, key: int, replaced_by: int | None, vectors: bytes | None) -> Entry:
         analysis = self.analysis
         return Entry(
             key, self.at, analysis.terms, self.new.thread, analysis.speaker, analysis.asks, replaced_by, vectors

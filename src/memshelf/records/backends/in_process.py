@@ -124,7 +124,7 @@ class InProcessRecordStore:
         self._epoch = self._mint.id("recs", self._mint.now())
         await self._recall.run(self._recall.reset)
 
-    async def _index(self, vectors: dict[int, object]) -> None:
+    async def _index(self, vectors: dict[int, bytes | None]) -> None:
         entries = [
             self._kept[key].draft.entry(key, self._kept[key].replaced_by, rows)
             for key, rows in vectors.items()

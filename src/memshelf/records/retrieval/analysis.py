@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from dataclasses import dataclass
 
 from memshelf.embedding.text import passages
@@ -23,7 +22,7 @@ class Analysis:
     """`terms` are packed; `speaker` is the label before the text of a conversation's turn, in lower case; `asks` says
     that a turn ends with a question; `passages` are what to embed."""
 
-    terms: array[int]
+    terms: bytes
     speaker: str | None
     asks: bool
     passages: list[str]

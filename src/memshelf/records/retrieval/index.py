@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import insort
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from memshelf.records.retrieval.days import EPOCH_DAY, MICROS_A_DAY
 from memshelf.records.retrieval.postings import Postings
+from memshelf.records.retrieval.terms import TERM_BYTES
 
 if TYPE_CHECKING:
     from memshelf.records.retrieval.vectors import Table
@@ -19,22 +19,21 @@ __all__ = ["Entry", "RecordIndex"]
 _NONE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):  # made a hundred thousand at a time, where a frozen dataclass takes a second
     """One record, as the index takes it. `key` numbers records in the order they were added.
 
-    `at` is in microseconds since 1970, `terms` are packed, `vectors` are rows of float32 of length 1: the whole text,
-    then its sentences; `None` when there are none yet.
+    `at` is in microseconds since 1970, `terms` are packed, `vectors` are rows of float16: the whole text, then its
+    sentences; `None` when there are none yet.
     """
 
     key: int
     at: int
-    terms: array[int]
+    terms: bytes
     thread: str | None = None
     speaker: str | None = None
     asks: bool = False
     replaced_by: int | None = None
-    vectors: Any = None  # an ndarray, and NumPy is optional
+    vectors: bytes | None = None
 
 
 class RecordIndex:
@@ -64,6 +63,7 @@ class RecordIndex:
         self._slots: dict[int, int] = {}
         self._thread_ids: dict[str, int] = {}
         self._members: list[list[tuple[int, int, int]]] = []
+        self._first, self._last = 1 << 62, -(1 << 62)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -85,32 +85,43 @@ class RecordIndex:
         return self.at[slot] // MICROS_A_DAY + EPOCH_DAY
 
     def days(self) -> tuple[int, int]:
-        """The first and last day of any record."""
-        return min(self.at) // MICROS_A_DAY + EPOCH_DAY, max(self.at) // MICROS_A_DAY + EPOCH_DAY
+        """The first and last day of any record that was ever here."""
+        return self._first // MICROS_A_DAY + EPOCH_DAY, self._last // MICROS_A_DAY + EPOCH_DAY
 
-    def put(self, entries: Iterable[Entry]) -> None:
-        """Add records, or put them in the place of those with the same keys."""
+    def reserve(self, count: int) -> None:
+        """Make room at once for about `count` records, if there are none yet."""
+        if self.table is not None:
+            self.table.wholes.reserve(count)
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Add records, or put them in the place of those with the same keys. No key stands twice."""
+        if not entries:
+            return
         self.version += 1
-        fresh: list[tuple[int, array[int]]] = []
         for entry in entries:
-            self._forget(entry.key)
-            slot = len(self.keys)
-            self._slots[entry.key] = slot
-            self.keys.append(entry.key)
-            self.at.append(entry.at)
-            self.lengths.append(len(entry.terms))
-            self.asks.append(entry.asks)
-            self.alive.append(1)
-            self.before.append(_NONE)
-            self.after.append(_NONE)
-            self.speakers.append(_NONE if entry.speaker is None else self._speaker(entry.speaker))
-            self.threads.append(_NONE if entry.thread is None else self._join(entry.thread, slot))
+            if entry.key in self._slots:
+                self._forget(entry.key)
+        first, count = len(self.keys), len(entries)
+        times = [entry.at for entry in entries]
+        self._first, self._last = min(self._first, *times), max(self._last, *times)
+        self._slots.update(zip([entry.key for entry in entries], range(first, first + count), strict=True))
+        self.keys.extend([entry.key for entry in entries])
+        self.at.extend(times)
+        self.lengths.extend([len(entry.terms) // TERM_BYTES for entry in entries])
+        self.asks.extend([entry.asks for entry in entries])
+        self.alive.extend([1] * count)
+        for column in (self.threads, self.speakers, self.before, self.after):
+            column.extend([_NONE] * count)
+        for slot, entry in enumerate(entries, first):
+            if entry.thread is not None:
+                self._join(entry.thread, slot)
+            if entry.speaker is not None:
+                self.speakers[slot] = self.speaker_names.setdefault(entry.speaker, len(self.speaker_names))
             if entry.replaced_by is not None:
                 self.replaced[slot] = entry.replaced_by
-            if self.table is not None:
-                self.table.append(entry.vectors)
-            fresh.append((slot, entry.terms))
-        self.postings.add(fresh)
+        if self.table is not None:
+            self.table.extend([entry.vectors for entry in entries])
+        self.postings.add(first, [entry.terms for entry in entries])
 
     def remove(self, keys: Iterable[int]) -> None:
         self.version += 1
@@ -127,14 +138,12 @@ class RecordIndex:
             self._members[thread].remove((self.at[slot], key, slot))
             self._link(self.before[slot], self.after[slot])
 
-    def _speaker(self, name: str) -> int:
-        return self.speaker_names.setdefault(name, len(self.speaker_names))
-
-    def _join(self, name: str, slot: int) -> int:
+    def _join(self, name: str, slot: int) -> None:
         """Take the place in the thread that the time gives; of one time, in the order of adding."""
         thread = self._thread_ids.setdefault(name, len(self._members))
         if thread == len(self._members):
             self._members.append([])
+        self.threads[slot] = thread
         members = self._members[thread]
         place = (self.at[slot], self.keys[slot], slot)
         insort(members, place)
@@ -143,7 +152,6 @@ class RecordIndex:
             at = members.index(place)
         self._link(members[at - 1][2] if at else _NONE, slot)
         self._link(slot, members[at + 1][2] if at + 1 < len(members) else _NONE)
-        return thread
 
     def _link(self, before: int, after: int) -> None:
         if before != _NONE:

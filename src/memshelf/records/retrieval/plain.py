@@ -47,12 +47,11 @@ class PlainScorer:
         single: dict[int, float] = {}
         reachable = 0.0
         for term, weight in question.terms.items():
-            postings = index.postings.of(term)
+            postings = [each for each in index.postings.of(term) if index.alive[each >> COUNT_BITS]]
             rarity = weight * weights.rarity(records, len(postings))
             reachable += rarity * (k1 + 1)
             for posting in postings:
                 slot, count = posting >> COUNT_BITS, posting & MOST_COUNTED
-                if index.alive[slot]:
-                    norm = k1 * (1 - b + b * index.lengths[slot] / average)
-                    single[slot] = single.get(slot, 0.0) + rarity * count * (k1 + 1) / (count + norm)
+                norm = k1 * (1 - b + b * index.lengths[slot] / average)
+                single[slot] = single.get(slot, 0.0) + rarity * count * (k1 + 1) / (count + norm)
         return single, reachable

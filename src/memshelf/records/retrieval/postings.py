@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from memshelf.records.retrieval.terms import COUNT_BITS, MOST_COUNTED
+from memshelf.records.retrieval.terms import COUNT_BITS, MOST_COUNTED, TERM_BYTES
 
 try:
     import numpy as np
@@ -27,20 +27,19 @@ class Postings:
     def of(self, term: int) -> array[int]:
         return self._lists.get(term, _NOTHING)
 
-    def add(self, records: Iterable[tuple[int, array[int]]]) -> None:
-        """Add records, in the order of their slots, each with its packed terms."""
-        records = list(records)
+    def add(self, first: int, records: Sequence[bytes]) -> None:
+        """Add the records of the slots from `first` on, each with its packed terms."""
         if np is not None and len(records) >= _WORTH_SORTING:
-            self._add_sorted(records)
+            self._add_sorted(first, records)
             return
-        for slot, packed in records:
-            for each in packed:
-                posting = slot << COUNT_BITS | each & MOST_COUNTED
-                self._extend(each >> COUNT_BITS, (posting,))
+        for slot, packed in enumerate(records, first):
+            for each in memoryview(packed).cast("I"):
+                self._extend(each >> COUNT_BITS, (slot << COUNT_BITS | each & MOST_COUNTED,))
 
-    def _add_sorted(self, records: list[tuple[int, array[int]]]) -> None:
-        packed = np.frombuffer(b"".join([terms.tobytes() for _, terms in records]), np.uint32).astype(np.uint64)
-        slots = np.repeat(np.array([slot for slot, _ in records], np.uint64), [len(terms) for _, terms in records])
+    def _add_sorted(self, first: int, records: Sequence[bytes]) -> None:
+        packed = np.frombuffer(b"".join(records), np.uint32).astype(np.uint64)
+        lengths = [len(each) // TERM_BYTES for each in records]
+        slots = np.repeat(np.arange(first, first + len(records), dtype=np.uint64), lengths)
         # One sort by term, then slot; a stable sort by term alone is several times slower.
         order = (packed >> COUNT_BITS) << 32 | slots << COUNT_BITS | packed & MOST_COUNTED
         order.sort()

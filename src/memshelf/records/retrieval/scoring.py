@@ -39,6 +39,7 @@ class Scorer:
         columns = self._columns
         words = Words(index, columns, question.terms)
         scores = words.scores()
+        matched = scores > 0
         part = np.where(columns.in_thread, np.float32(weights.IN_THREAD), np.float32(1))
         scores += weights.ASKING * part * columns.asks
         if question.times:
@@ -46,7 +47,7 @@ class Scorer:
         if question.speaker is not None:
             scores += weights.SPEAKER * part * (columns.speakers == question.speaker)
         if question.meaning is None or index.table is None:
-            return _best(np.flatnonzero(columns.alive & words.matched), scores, limit)
+            return _best(np.flatnonzero(columns.alive & matched), scores, limit)
         return self._with_meaning(question, question.meaning, index.table, columns, scores, words.coverage, limit)
 
     @staticmethod
@@ -68,10 +69,10 @@ class Scorer:
         scores[~columns.alive] = -np.inf
         candidates = _top(scores, max(weights.CANDIDATES, 4 * limit))
         candidates = candidates[columns.alive[candidates]]
-        crowd = weights.DENSITY * table.density(candidates)
-        scores[candidates] -= share[candidates] * crowd / deviation
-        if not question.times:
-            distinct = np.where(known[candidates], close[candidates] - crowd, 0.0)
+        crowd = table.density(candidates)
+        scores[candidates] -= share[candidates] * weights.DENSITY * crowd / deviation
+        if not question.times and known[candidates].all():
+            distinct = close[candidates] - weights.DENSITY_AT_FLOOR * crowd
             if not _above_floor(float(distinct.max()), question, meaning, coverage):
                 return []
         return _best(candidates, scores, limit)
@@ -96,6 +97,8 @@ def _shrunk(close: Floats) -> tuple[float, float]:
 
 
 def _above_floor(close: float, question: Question, meaning: Meaning, coverage: float) -> bool:
+    if coverage >= weights.COVERED_ENOUGH:
+        return True
     evidence = close - weights.GENERAL * meaning.general + weights.COVERED * coverage
     return evidence + weights.SPEAKS_OF_SOMEBODY * question.speaks_of_somebody >= weights.FLOOR
 

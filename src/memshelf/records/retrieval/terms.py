@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "pack", "query_terms", "term_hash", "terms"]
+__all__ = ["COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "pack", "query_terms", "term_hash", "terms"]
 
 INDEXED_CHARS = 8_000
 """Words beyond this many characters of a record are not indexed."""
 
 COUNT_BITS = 3
 MOST_COUNTED = (1 << COUNT_BITS) - 1
+TERM_BYTES = 4
 
 _SINGLE_WEIGHT = 0.3
 
@@ -62,10 +63,11 @@ def term_hash(term: str) -> int:
     return zlib.crc32(term.encode()) >> COUNT_BITS
 
 
-def pack(text: str) -> array[int]:
+def pack(text: str) -> bytes:
     """The terms of a record, each as its hash and how often it stands there (counted up to 7), in 32 bits."""
     counts = Counter(term_hash(term) for term in terms(text[:INDEXED_CHARS]))
-    return array("I", (term << COUNT_BITS | min(count, MOST_COUNTED) for term, count in sorted(counts.items())))
+    packed = array("I", (term << COUNT_BITS | min(count, MOST_COUNTED) for term, count in sorted(counts.items())))
+    return packed.tobytes()
 
 
 def query_terms(text: str) -> dict[int, float]:

@@ -15,7 +15,7 @@ SATURATION, LENGTH_WEIGHT = 1.2, 0.6
 DENSE, DENSE_IN_THREAD = 0.15, 0.1
 """A standard deviation of closeness in meaning. A turn on its own says little of what it is about."""
 
-DENSITY = 0.3
+DENSITY, DENSITY_AT_FLOOR = 0.4, 0.3
 """How much closeness to other records counts against closeness to the question: what is close to everything."""
 
 NEIGHBOUR_MEANING = 0.7
@@ -38,7 +38,7 @@ ASKING, SPEAKER = -0.1, 0.1
 TIME = 0.85
 """A record of just the day that the question names."""
 
-DOUBT = 1.5
+DOUBT = 3.0
 """How many rare words must match before words alone are trusted."""
 
 IN_THREAD = 0.67
@@ -49,13 +49,16 @@ GENERAL, COVERED, SPEAKS_OF_SOMEBODY, FLOOR = 0.6, 0.5, 0.05, 0.105
 (`background`) are, in cosines of the bundled model. Words of the question that a record has count for it, and a little
 that it speaks of somebody: "my", "the user", "他"."""
 
+COVERED_ENOUGH = 0.9
+"""A record that has nearly all words of the question is an answer in any case."""
+
 CLOSEST_MATTERS = 4
 """How many of those are compared with it."""
 
 REPLACED = 1.0
 """How far a record falls behind the one that replaces it."""
 
-CANDIDATES = 400
+CANDIDATES = 200
 """How many records the slower parts of the mix look at."""
 
 _USUAL = 1.6

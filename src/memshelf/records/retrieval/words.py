@@ -24,12 +24,13 @@ class Words:
         reachable = 0.0
         for term, weight in terms.items():
             postings = np.frombuffer(index.postings.of(term), np.uint32)
-            rarity = weight * weights.rarity(len(index), len(postings))
+            slots = (postings >> COUNT_BITS).astype(np.intp)
+            there = columns.alive[slots]
+            slots, counts = slots[there], (postings[there] & MOST_COUNTED).astype(np.float32)
+            rarity = weight * weights.rarity(len(index), len(slots))
             reachable += rarity * (weights.SATURATION + 1)
-            if len(postings):
-                slots = (postings >> COUNT_BITS).astype(np.intp)
-                self._add(slots, (postings & MOST_COUNTED).astype(np.float32), rarity)
-        self._single *= columns.alive
+            if len(slots):
+                self._add(slots, counts, rarity)
         best = float(self._single.max())
         self.coverage = weights.coverage(best, reachable)
         """The share of the question's words, by rarity, that the best record has."""
@@ -41,7 +42,7 @@ class Words:
         self._single[slots] += rarity * saturated(counts, columns.norms[slots])
         if not columns.threaded:
             return
-        turns = columns.in_thread[slots] & columns.alive[slots]
+        turns = columns.in_thread[slots]
         slots, counts = slots[turns], counts[turns]
         if not len(slots):
             return
@@ -51,11 +52,6 @@ class Words:
         self._passage[touched] += rarity * saturated(tally, columns.passage_norms[touched])
         tally = np.bincount(columns.threads[slots], counts, len(self._thread)).astype(np.float32)
         self._thread += rarity * saturated(tally, columns.thread_norms)
-
-    @property
-    def matched(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """The records that have any of the words."""
-        return self._single > 0
 
     def scores(self) -> Floats:
         columns, single = self._columns, self._single

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +37,8 @@ class Changed:
     stale: list[int]
     """Records that an older version of memshelf analysed."""
     more: bool
+    expected: int
+    """No more records than this were ever added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Namespace:
                 "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, $11, $12, $13, $14, $15)",
                 self._id, position, self.head, record.id, draft.at, now, draft.new.thread, origin.run_id,
                 origin.principal_id, origin.tool_call_id, ANALYSIS, analysis.speaker, int(analysis.asks),
-                analysis.terms.tobytes(), record.text.encode(),
+                analysis.terms, record.text.encode(),
             )  # fmt: skip
             await self._keep_vectors(position, rows, model)
             if old is not None:
@@ -118,7 +119,7 @@ class Namespace:
         await self._transaction.execute(
             "UPDATE records SET changed = $1, updated_at = $2, analysis = $3, speaker = $4, asks = $5, terms = $6, "
             "text = $7 WHERE namespace_id = $8 AND position = $9",
-            self.head, now, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms.tobytes(),
+            self.head, now, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms,
             draft.new.text.encode(), self._id, position,
         )  # fmt: skip
         # Those of other models are of the old text, too.
@@ -211,6 +212,7 @@ class Namespace:
             [position for (position,) in removed],
             [row[0] for row in rows if row[7] != ANALYSIS],
             more,
+            self._last_position,
         )
 
     async def missing(self, model: int | None, limit: int) -> builtins.list[Missing]:
@@ -243,7 +245,7 @@ class Namespace:
             count = await self._transaction.execute(
                 "UPDATE records SET changed = $1, analysis = $2, speaker = $3, asks = $4, terms = $5 "
                 "WHERE namespace_id = $6 AND position = $7 AND changed = $8",
-                self.head, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms.tobytes(), self._id,
+                self.head, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms, self._id,
                 missing.position, missing.changed,
             )  # fmt: skip
             if count:
@@ -264,9 +266,11 @@ class Namespace:
             )  # fmt: skip
 
     async def _position(self, record_id: str) -> int:
-        row = await self._transaction.fetch_one(
-            "SELECT position FROM records WHERE id = $1 AND namespace_id = $2", record_id, self._id
-        )
+        row = None
+        if record_id.isprintable():  # no database takes half a surrogate pair
+            row = await self._transaction.fetch_one(
+                "SELECT position FROM records WHERE id = $1 AND namespace_id = $2", record_id, self._id
+            )
         if row is None:
             raise record_missing(record_id)
         return int(row[0])
@@ -315,6 +319,4 @@ def _record(row: Sequence[Any]) -> MemoryRecord:
 
 def _entry(row: Sequence[Any]) -> Entry:
     position, _, at, thread, speaker, asks, replaced_by, _, terms, vectors = row
-    packed = array("I")
-    packed.frombytes(terms)
-    return Entry(position, at, packed, thread, speaker, bool(asks), replaced_by, vectors)
+    return Entry(position, at, terms, thread, speaker, bool(asks), replaced_by, vectors)

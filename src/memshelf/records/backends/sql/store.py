@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
@@ -28,6 +28,10 @@ Progress = Callable[[int, int], None]
 
 T = TypeVar("T")
 
+_Seen: TypeAlias = tuple[int, str, int]
+"""The database's generation, the namespace's epoch, and the change up to which the index is right."""
+
+_NOTHING_SEEN: _Seen = (-1, "", 0)
 _PAGE = 5_000
 _BATCH = 64
 
@@ -60,9 +64,9 @@ class SqlRecordStore:
         self._mint = mint or Mint()
         self._recall = Recall(embedder)
         self._model: int | None = None
-        self._seen: tuple[int, str, int] = (0, "", 0)
-        """The database's generation, the namespace's epoch, and the change up to which the index is right."""
+        self._seen = _NOTHING_SEEN
         self._filling: asyncio.Task[None] | None = None
+        self._reindexing = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,11 +78,7 @@ class SqlRecordStore:
 
     async def aclose(self) -> None:
         """Stop indexing, and close the engine after what was called before."""
-        filling, self._filling = self._filling, None
-        if filling is not None and filling.get_loop() is asyncio.get_running_loop():
-            filling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await filling
+        await self._stop_filling()
         self._model = None
         self._recall.close()
         await self._engine.aclose()
@@ -150,14 +150,19 @@ class SqlRecordStore:
         do it now; what is done until then is kept.
         """
         await self._prepare()
-        missing, every = await self._read(lambda namespace: namespace.count_missing(self._model), (0, 0))
-        done = every - missing
-        if progress is not None:
-            progress(done, every)
-        while count := await self._fill():
-            done = min(done + count, every)
+        await self._stop_filling()
+        self._reindexing = True
+        try:
+            missing, every = await self._read(lambda namespace: namespace.count_missing(self._model), (0, 0))
+            done = every - missing
             if progress is not None:
                 progress(done, every)
+            while count := await self._fill():
+                done = min(done + count, every)
+                if progress is not None:
+                    progress(done, every)
+        finally:
+            self._reindexing = False
         if (model := self._model) is not None:
             await self._write(lambda namespace: namespace.drop_other_models(model))
 
@@ -179,42 +184,59 @@ class SqlRecordStore:
     async def _catch_up(self) -> None:
         """Bring the index to what is committed now, by whichever process."""
         await self._prepare()
+        while not await self._read_on():
+            pass
+
+    async def _read_on(self) -> bool:
+        """Read all pages of changes; `False` if another search, which reads too, set the index back meanwhile."""
+        generation = self._engine.generation()
+        seen = self._seen if self._seen[0] == generation else _NOTHING_SEEN
+        applied: asyncio.Future[bool] | None = None
         lacking = False
         while True:
-            generation, seen = self._engine.generation(), self._seen
-            change = await self._read(partial(self._changes, since=seen if seen[0] == generation else None), None)
+            change = await self._read(partial(self._changes, seen=seen), None)
+            if applied is not None:  # it ran while this page was read
+                lacking |= await applied
+                applied = None
             if change is None:
                 if len(self._recall.index):
                     await self._recall.run(self._recall.reset)
-                return
-            if (generation, change.epoch, change.until) != seen:
-                lacking |= await self._recall.run(partial(self._apply, change, generation, seen))
+                    self._seen = _NOTHING_SEEN
+                return True
+            now = generation, change.epoch, change.until
+            if now != self._seen:
+                applied = asyncio.ensure_future(self._recall.run(partial(self._apply, change, now)))
             if not change.more:
                 break
+            seen = now
+        if applied is not None:
+            lacking |= await applied
         if lacking:
             self._index_in_background()
+        return self._seen >= now or self._seen[:2] != now[:2]
 
-    async def _changes(self, namespace: Namespace, *, since: tuple[int, str, int] | None) -> Changed:
-        after = 0  # from the beginning, unless the index can be brought on
-        if since is not None and not self._recall.index.wasteful:
-            _, epoch, change = since
-            after = change if epoch == namespace.epoch and change >= namespace.forgotten else 0
-        return await namespace.changes(after, self._model, _PAGE)
+    async def _changes(self, namespace: Namespace, *, seen: _Seen) -> Changed:
+        _, epoch, change = seen
+        goes_on = epoch == namespace.epoch and change >= namespace.forgotten and not self._recall.index.wasteful
+        return await namespace.changes(change if goes_on else 0, self._model, _PAGE)
 
-    def _apply(self, change: Changed, generation: int, seen: tuple[int, str, int]) -> bool:
+    def _apply(self, change: Changed, now: _Seen) -> bool:
         """On the index's thread. Whether some records lack vectors, or what else follows from their text."""
-        if self._seen != seen:  # another search was faster
-            return False
         if change.since == 0:
+            if self._seen[:2] == now[:2] and self._seen >= now and not self._recall.index.wasteful:
+                return False
             self._recall.reset()
-        self._recall.index.put(self._recall.unpack(change.entries))
+            self._recall.index.reserve(change.expected)
+        elif self._seen != (*now[:2], change.since):  # another search was faster
+            return False
+        self._recall.index.put(change.entries)
         self._recall.index.remove(change.removed)
-        self._seen = generation, change.epoch, change.until
+        self._seen = now
         lacks = self._recall.embedder is not None and any(entry.vectors is None for entry in change.entries)
         return lacks or bool(change.stale)
 
     def _index_in_background(self) -> None:
-        if self._filling is None or self._filling.done():
+        if not self._reindexing and (self._filling is None or self._filling.done()):
             self._filling = asyncio.create_task(self._fill_all())
 
     async def _fill_all(self) -> None:
@@ -222,10 +244,16 @@ class SqlRecordStore:
             while await self._fill():
                 pass
 
+    async def _stop_filling(self) -> None:
+        filling, self._filling = self._filling, None
+        if filling is not None and filling.get_loop() is asyncio.get_running_loop():
+            filling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await filling
+
     async def _vectors(self, drafts: builtins.list[Draft]) -> builtins.list[bytes | None]:
         await self._prepare()
-        found = await self._recall.vectors([draft.analysis.passages for draft in drafts])
-        return [self._recall.pack(rows) for rows in found]
+        return await self._recall.vectors([draft.analysis.passages for draft in drafts])
 
     async def _prepare(self) -> None:
         embedder = self._recall.embedder

@@ -1,0 +1,1 @@
+"""What recall is measured on: data sets, rankers to stand beside, and the figures."""

@@ -1,0 +1,96 @@
+"""Embedders behind an HTTP endpoint, and those of Pydantic AI."""
+
+from __future__ import annotations
+
+import json
+
+import httpx2
+import pytest
+from pydantic_ai.embeddings import Embedder as FrameworkEmbedder, TestEmbeddingModel
+from pydantic_ai.exceptions import ModelHTTPError
+
+from memshelf import MemoryStoreError
+from memshelf.embedding.endpoint import EndpointEmbedder
+from memshelf.embedding.protocol import Embedder
+from memshelf.embedding.pydantic_ai import PydanticAIEmbedder
+
+
+def _endpoint(answer, **options) -> tuple[EndpointEmbedder, list[httpx2.Request]]:
+    requests: list[httpx2.Request] = []
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        requests.append(request)
+        return answer(json.loads(request.content)["input"])
+
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(handle))
+    return EndpointEmbedder("http://127.0.0.1:9/v1/", "some-model", dimension=2, http=http, **options), requests
+
+
+def _items(texts) -> list[dict]:
+    return [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(texts)]
+
+
+def _good(texts) -> httpx2.Response:
+    return httpx2.Response(200, json={"data": _items(texts)[::-1]})
+
+
+async def test_vectors_come_in_the_order_of_the_texts():
+    embedder, requests = _endpoint(_good, api_key="key")
+    assert isinstance(embedder, Embedder)
+    texts = ["t" * (each % 50 + 1) for each in range(150)]
+    assert await embedder.embed(texts) == [[float(len(text)), 1.0] for text in texts]
+    assert [len(json.loads(request.content)["input"]) for request in requests] == [64, 64, 22]
+    assert {str(request.url) for request in requests} == {"http://127.0.0.1:9/v1/embeddings"}
+    assert {request.headers["authorization"] for request in requests} == {"Bearer key"}
+    assert json.loads(requests[0].content)["model"] == "some-model"
+    assert await embedder.embed([]) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda texts: httpx2.Response(500, json={"data": _items(texts)}),
+        lambda texts: httpx2.Response(302, headers={"location": "http://127.0.0.1:9/else"}),
+        lambda texts: httpx2.Response(200, content=b"<html>"),
+        lambda texts: httpx2.Response(200, json=[]),
+        lambda texts: httpx2.Response(200, json={"data": _items(texts)[1:]}),
+        lambda texts: httpx2.Response(200, json={"data": [{"index": 0, "embedding": [1.0]} for _ in texts]}),
+        lambda texts: httpx2.Response(200, json={"data": [{"index": 0, "embedding": "x"} for _ in texts]}),
+    ],
+    ids=["error", "redirect", "no JSON", "no data", "too few", "too short", "no numbers"],
+)
+async def test_an_answer_that_is_no_list_of_vectors_is_unavailable(answer):
+    embedder, _ = _endpoint(answer)
+    with pytest.raises(MemoryStoreError) as caught:
+        await embedder.embed(["a", "b"])
+    assert caught.value.code == "unavailable"
+
+
+async def test_an_endpoint_that_nobody_serves_is_unavailable():
+    with pytest.raises(MemoryStoreError) as caught:
+        await EndpointEmbedder("http://127.0.0.1:9", "some-model", dimension=2).embed(["a"])
+    assert caught.value.code == "unavailable"
+
+
+async def test_an_embedder_of_pydantic_ai_is_one_of_ours():
+    embedder = PydanticAIEmbedder(FrameworkEmbedder(TestEmbeddingModel(dimensions=8)), dimension=8, version="1")
+    assert isinstance(embedder, Embedder)
+    assert (embedder.model, embedder.version, embedder.dimension) == ("test:test", "1", 8)
+    assert [list(row) for row in await embedder.embed(["a", "b"], query=True)] == [[1.0] * 8] * 2
+    assert await embedder.embed([]) == []
+    assert PydanticAIEmbedder(FrameworkEmbedder("openai:some-model"), dimension=8).model == "openai:some-model"
+
+
+async def test_an_embedder_of_pydantic_ai_that_fails_or_answers_other_vectors_is_unavailable():
+    class Failing(TestEmbeddingModel):
+        async def embed(self, inputs, *, input_type, settings=None):
+            raise ModelHTTPError(503, "some-model")
+
+    short = FrameworkEmbedder(TestEmbeddingModel(dimensions=4))
+    for embedder in (
+        PydanticAIEmbedder(FrameworkEmbedder(Failing()), dimension=8),
+        PydanticAIEmbedder(short, dimension=8),
+    ):
+        with pytest.raises(MemoryStoreError) as caught:
+            await embedder.embed(["a"])
+        assert caught.value.code == "unavailable"

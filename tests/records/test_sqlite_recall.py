@@ -1,0 +1,258 @@
+"""What `SqliteRecordStore` promises beyond the contract: vectors, their models, failures, erasure, processes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memshelf import MemoryStoreError, Origin, SqliteFileStore
+from memshelf.records.backends.sqlite import SqliteRecordStore
+from memshelf.records.model import NewRecord
+from memshelf.records.retrieval import analysis
+
+
+def _rows(place: Path, sql: str) -> list[tuple]:
+    with sqlite3.connect(place / "memory.db") as connection:
+        rows = connection.execute(sql).fetchall()
+    connection.close()
+    return rows
+
+
+def _models(place: Path) -> dict[int, tuple[str, str, int]]:
+    """Which model each record's vectors are of."""
+    rows = _rows(place, "SELECT v.position, m.name, m.version, m.dimension FROM record_vectors v "
+                        "JOIN embedding_models m ON m.id = v.model_id")  # fmt: skip
+    return {position: tuple(model) for position, *model in rows}
+
+
+async def test_a_failing_embedder_loses_no_record_and_is_said_once(tmp_path, hashing, down, caplog):
+    embedder = hashing()
+    embedder.failure = down
+    with caplog.at_level(logging.WARNING):
+        async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+            for each in range(3):
+                await store.add(f"the quokka likes marmalade {each}")
+            assert len(await store.search("quokka", limit=5)) == 3
+            assert [record.levelname for record in caplog.records] == ["WARNING"]
+            assert "quokka" not in caplog.text
+            await _code("unavailable", store.reindex())
+            embedder.failure = None
+            await store.reindex()
+    assert len(_models(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("answer", [[], [[1.0] * 32], [[1.0] * 31] * 2, [[float("nan")] * 32] * 2])
+async def test_an_answer_that_is_not_one_vector_a_text_is_no_vector(tmp_path, hashing, answer):
+    embedder = hashing()
+    embedder.answer = answer
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+        await store.add_many([NewRecord(text="the quokka"), NewRecord(text="the walrus")])
+        assert [record.text for record in await store.search("walrus", limit=1)] == ["the walrus"]
+    assert _models(tmp_path) == {}
+
+
+async def test_a_search_sets_off_the_indexing_of_what_has_no_vectors(tmp_path, hashing):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
+        await store.add_many(NewRecord(text=f"the quokka likes marmalade {each}") for each in range(100))
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=hashing()) as store:
+        assert len(await store.search("quokka", limit=5)) == 5
+        assert store._filling is not None
+        await store._filling
+        assert len(_models(tmp_path)) == 100
+        assert len(await store.search("quokka", limit=5)) == 5
+
+
+@pytest.mark.parametrize(
+    "change", [{"model": "another"}, {"version": "2"}, {"dimension": 48}], ids=["model", "version", "dimension"]
+)
+async def test_another_model_is_noticed_and_its_vectors_are_never_compared(tmp_path, hashing, change):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=hashing()) as store:
+        await store.add_many(NewRecord(text=f"record number {each}") for each in range(150))
+    other = hashing(**change)
+    seen = []
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=other) as store:
+        await store._catch_up()
+        assert store._recall.index.table.missing().all()
+        await store.reindex(progress=lambda done, every: seen.append((done, every)))
+        await store._catch_up()
+        assert not store._recall.index.table.missing()[-150:].any()
+    assert set(_models(tmp_path).values()) == {(other.model, other.version, other.dimension)}
+    assert seen[0][1] == seen[-1][0] == seen[-1][1] == 150
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+async def test_indexing_goes_on_where_it_stopped(tmp_path, hashing, down):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
+        await store.add_many(NewRecord(text=f"record number {each}") for each in range(150))
+    embedder = hashing()
+
+    def stop(done: int, _: int) -> None:
+        embedder.failure = down if done else None
+
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+        await _code("unavailable", store.reindex(progress=stop))
+        kept = len(_models(tmp_path))
+        assert 0 < kept < 150
+        embedder.failure = None
+        seen = []
+        await store.reindex(progress=lambda done, every: seen.append((done, every)))
+        assert seen[0] == (kept, 150)
+    assert sorted(embedder.embedded) == sorted(f"record number {each}" for each in range(150))
+
+
+async def test_an_update_leaves_no_vector_of_the_old_text(tmp_path, hashing, down):
+    embedder = hashing()
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+        record = await store.add("the quokka likes marmalade")
+        before = _rows(tmp_path, "SELECT vectors FROM record_vectors")
+        await store.update(record.id, "the walrus plays cribbage")
+        after = _rows(tmp_path, "SELECT vectors FROM record_vectors")
+        assert len(after) == 1
+        assert after != before
+        embedder.failure = down
+        await store.update(record.id, "an owl")
+        assert _rows(tmp_path, "SELECT vectors FROM record_vectors") == []
+        await store.delete(record.id)
+    assert _rows(tmp_path, "SELECT count(*) FROM records") == [(0,)]
+
+
+async def test_records_of_an_older_analysis_are_analysed_again(tmp_path, hashing, monkeypatch):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
+        await store.add("the quokka likes marmalade", thread="chat")
+    with sqlite3.connect(tmp_path / "memory.db") as connection:
+        connection.execute("UPDATE records SET analysis = 0, terms = x''")
+    connection.close()
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
+        assert await store.search("quokka", limit=5) == []
+        await store._filling
+        assert len(await store.search("quokka", limit=5)) == 1
+    assert _rows(tmp_path, "SELECT analysis FROM records") == [(analysis.ANALYSIS,)]
+
+
+async def test_a_purge_leaves_no_byte_of_text_words_or_vectors(tmp_path, hashing):
+    async with SqliteRecordStore(tmp_path / "memory.db", "mine", embedder=hashing()) as mine:
+        async with SqliteRecordStore(tmp_path / "memory.db", "theirs", embedder=hashing()) as theirs:
+            kept = await theirs.add("the walrus plays cribbage")
+            await mine.add_many(
+                NewRecord(text=f"secret marmalade {each}", thread="secret-thread", origin=Origin("secret-run"))
+                for each in range(200)
+            )
+            terms = [bytes(row[0]) for row in _rows(tmp_path, "SELECT terms FROM records WHERE thread IS NOT NULL")]
+            await mine.search("marmalade", limit=5)
+            await mine.purge()
+            assert await mine.search("marmalade", limit=5) == []
+            assert [found.id for found in await theirs.search("walrus", limit=5)] == [kept.id]
+        data = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"cribbage" in data
+    for trace in (b"marmalade", b"secret-thread", b"secret-run", *terms[:3]):
+        assert trace not in data
+
+
+async def test_files_and_records_share_a_database(tmp_path):
+    async with (
+        SqliteFileStore(tmp_path / "memory.db") as files,
+        SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store,
+    ):
+        await asyncio.gather(
+            files.write("a.md", "tea", expected=None, origin=Origin()),
+            *(store.add(f"tea {each}") for each in range(10)),
+        )
+        assert len(await store.search("tea", limit=20)) == 10
+        assert (await files.read("a.md")).text == "tea"
+
+
+_CHILD = """
+import asyncio, sys
+from memshelf.records.backends.sqlite import SqliteRecordStore
+
+async def main():
+    async with SqliteRecordStore(sys.argv[1], embedder=None) as store:
+        for each in range(30):
+            await store.add(f"marmalade {sys.argv[2]} {each}")
+        await store.delete((await store.list(limit=1)).records[0].id)
+
+asyncio.run(main())
+"""
+
+
+async def test_what_other_processes_do_is_seen_by_an_open_store(tmp_path):
+    database = tmp_path / "memory.db"
+    async with SqliteRecordStore(database, embedder=None) as store:
+        await store.add("the first marmalade")
+        assert len(await store.search("marmalade", limit=100)) == 1
+        children = [subprocess.Popen([sys.executable, "-c", _CHILD, database, name]) for name in ("one", "two")]
+        assert [await asyncio.to_thread(child.wait) for child in children] == [0, 0]
+        assert len(await store.search("marmalade", limit=100)) == 59
+
+
+async def test_many_searches_and_changes_at_once_agree_with_the_store(tmp_path, hashing):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=hashing(), durable=False) as store:
+        await store.add_many(NewRecord(text=f"marmalade {each}") for each in range(50))
+        fresh = SqliteRecordStore(tmp_path / "memory.db", embedder=hashing(), durable=False)
+
+        async def change(each: int) -> None:
+            record = await store.add(f"marmalade and tea {each}")
+            await store.update(record.id, f"marmalade and coffee {each}")
+            if each % 2:
+                await store.delete(record.id)
+
+        await asyncio.gather(
+            *(change(each) for each in range(40)), *(fresh.search("marmalade", limit=100) for _ in range(40))
+        )
+        for each in (store, fresh):
+            found = {record.text for record in await each.search("marmalade", limit=200)}
+            expected = {f"marmalade {n}" for n in range(50)} | {f"marmalade and coffee {n}" for n in range(0, 40, 2)}
+            assert found == expected
+        await fresh.aclose()
+
+
+async def test_an_index_with_many_dead_records_is_built_anew(tmp_path):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=None, durable=False) as store:
+        record = await store.add("marmalade")
+        for _ in range(1_010):
+            await store.update(record.id, "marmalade")
+            await store._catch_up()
+        assert len(store._recall.index.keys) < 100
+        assert len(await store.search("marmalade", limit=5)) == 1
+
+
+async def test_a_replaced_database_file_is_read_anew(tmp_path):
+    database = tmp_path / "memory.db"
+    async with SqliteRecordStore(tmp_path / "other.db", embedder=None) as other:
+        await other.add("the walrus plays cribbage")
+    async with SqliteRecordStore(database, embedder=None) as store:
+        await store.add("the quokka likes marmalade")
+        assert len(await store.search("quokka", limit=5)) == 1
+        (tmp_path / "other.db").replace(database)
+        for rest in ("memory.db-wal", "memory.db-shm"):
+            (tmp_path / rest).unlink(missing_ok=True)
+        assert await store.search("quokka", limit=5) == []
+        assert len(await store.search("walrus", limit=5)) == 1
+
+
+async def test_a_store_is_not_kept_in_no_file(tmp_path):
+    for database in ("", ":memory:"):
+        with pytest.raises(ValueError, match="kept in a file"):
+            SqliteRecordStore(database)
+    for namespace in ("", "a\nb"):
+        with pytest.raises(ValueError, match="namespace"):
+            SqliteRecordStore(tmp_path / "memory.db", namespace)
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
+        with pytest.raises(ValueError, match="limit"):
+            await store.search("tea", limit=0)
+        await _code("invalid_text", store.add("tea", thread="a\nb"))
+        await store.add("tea", at=datetime(1, 1, 1, tzinfo=UTC))
+        assert len(await store.search("tea in May", limit=1)) == 1
+
+
+async def _code(code: str, operation) -> None:
+    with pytest.raises(MemoryStoreError) as caught:
+        await operation
+    assert caught.value.code == code

@@ -1,0 +1,92 @@
+"""Words, characters and pairs; stems; packed terms; what is taken from a turn of a conversation."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from memshelf.embedding.text import EMBEDDED_CHARS, passages, sentences
+from memshelf.records.retrieval.analysis import analyse
+from memshelf.records.retrieval.terms import pack, query_terms, term_hash, terms
+
+
+def test_chinese_gives_characters_and_pairs_without_those_that_only_join():
+    assert list(terms("我喜欢绿茶的味道")) == ["喜", "欢", "喜欢", "绿", "欢绿", "茶", "绿茶", "味", "道", "味道"]
+
+
+def test_words_of_asking_say_nothing():
+    assert list(terms("What is it that you would have of the?")) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("policies", "policy"), ("boxes", "box"), ("running", "runs"), ("stopped", "stopping"), ("Cafés", "cafés"),
+        ("ＡＢＣ", "abc"), ("STRASSE", "straße"), ("painted", "painting"), ("houses", "house"),
+    ],
+)  # fmt: skip
+def test_forms_of_a_word_are_one_term(one, other):
+    assert list(terms(one)) == list(terms(other))
+
+
+@pytest.mark.parametrize("word", ["bus", "glass", "analysis", "sing", "red", "E0499", "v2", "66018842"])
+def test_short_words_and_codes_stay_as_they_are(word):
+    assert list(terms(word)) == [word.casefold()]
+
+
+def test_codes_are_found_by_their_parts():
+    assert list(terms("PO-88213, /v2/orders/export")) == ["po", "88213", "v2", "order", "export"]
+
+
+def test_a_term_next_to_chinese_is_its_own():
+    assert "vue" in list(terms("前端用Vue写"))
+
+
+@given(st.text(max_size=300))
+def test_what_a_question_asks_for_is_in_a_record_of_the_same_text(text):
+    import numpy as np
+
+    packed = {int(each) >> 3 for each in np.frombuffer(pack(text), np.uint32)}
+    assert set(query_terms(text)) == packed
+
+
+def test_a_character_weighs_less_than_a_pair():
+    weights = query_terms("绿茶")
+    assert weights[term_hash("绿茶")] == 1.0
+    assert weights[term_hash("绿")] < 0.5
+
+
+def test_the_end_of_a_very_long_text_costs_nothing():
+    assert pack("tea " * 2_000 + "x" * 1_000_000) == pack("tea " * 2_000)
+    assert sum(map(len, passages("A sentence of some length, again and again. " * 10_000))) <= 2 * EMBEDDED_CHARS
+
+
+def test_sentences_end_where_chinese_and_english_ones_do():
+    assert sentences("喜欢绿茶。不喝咖啡！真的吗？是的") == ["喜欢绿茶。 不喝咖啡！", "真的吗？ 是的"]
+    assert sentences("He left at 10.30 today. She stayed; it rained!\nThen they met.") == [
+        "He left at 10.30 today.", "She stayed;", "it rained!", "Then they met.",
+    ]  # fmt: skip
+
+
+def test_a_long_text_is_embedded_whole_and_by_sentence():
+    first, second = (
+        "用户每天早上都要喝一杯热的绿茶，不加糖也不加奶，已经好多年了",
+        "周末他会带父母去西湖边散步，然后在附近的餐馆吃饭，晚上再回家",
+    )
+    assert passages(f"{first}。{second}。") == [f"{first}。{second}", f"{first}。", second]
+    assert passages("Likes tea.") == ["Likes tea"]
+
+
+def test_tags_and_time_stamps_are_not_embedded():
+    assert passages("[短信] 2025-03-05 10:00:00 发送 黄思琪：你好") == ["发送 黄思琪：你好"]
+    assert passages("2025-03-05") == ["2025-03-05"]
+    assert passages("...") == ["..."]
+
+
+def test_the_speaker_of_a_turn_is_known_and_not_embedded():
+    turn = analyse("Caroline: Do you like tea? [image: a cup]", turn=True)
+    assert (turn.speaker, turn.asks, turn.passages) == ("caroline", True, ["Do you like tea? [image: a cup]"])
+    chinese = analyse("小明：你喜欢茶吗？", turn=True)
+    assert (chinese.speaker, chinese.asks, chinese.passages) == ("小明", True, ["你喜欢茶吗？"])
+    fact = analyse("Favourite novel: Middlemarch?", turn=False)
+    assert (fact.speaker, fact.asks, fact.passages) == (None, False, ["Favourite novel: Middlemarch?"])

@@ -1,0 +1,106 @@
+"""Time expressions in Chinese and English."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given, strategies as st
+
+from memshelf.records.retrieval.days import Stretch
+from memshelf.records.retrieval.times import closeness, read_times
+
+TODAY = date(2025, 11, 15)  # a Saturday
+
+
+def _read(text: str) -> list[tuple[str, str]]:
+    found, _ = read_times(text, TODAY, [2024, 2025])
+    return [(date.fromordinal(each.first).isoformat(), date.fromordinal(each.last).isoformat()) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2025年1月25日参加", "2025-01-25", "2025-01-25"),
+        ("2025年3月", "2025-03-01", "2025-03-31"),
+        ("2025年2月下旬", "2025-02-21", "2025-02-28"),
+        ("2025年6月中下旬", "2025-06-11", "2025-06-30"),
+        ("2025年1月9日至11日期间", "2025-01-09", "2025-01-11"),
+        ("2025年12月30日到1月2日", "2025-12-30", "2025-12-30"),
+        ("2025年3月至4月", "2025-03-01", "2025-04-30"),
+        ("去年夏天", "2024-06-01", "2024-08-31"),
+        ("去年十二月二十三号", "2024-12-23", "2024-12-23"),
+        ("2025年底", "2025-11-01", "2025-12-31"),
+        ("今年", "2025-01-01", "2025-12-31"),
+        ("昨天", "2025-11-14", "2025-11-14"),
+        ("大前天", "2025-11-12", "2025-11-12"),
+        ("上周", "2025-11-03", "2025-11-09"),
+        ("上周三", "2025-11-05", "2025-11-05"),
+        ("上上个星期", "2025-10-27", "2025-11-02"),
+        ("这周末", "2025-11-15", "2025-11-16"),
+        ("下个月", "2025-12-01", "2025-12-31"),
+        ("上个月底", "2025-10-21", "2025-10-31"),
+        ("三天前", "2025-11-12", "2025-11-12"),
+        ("两个月前", "2025-09-01", "2025-10-01"),
+        ("最近", "2025-10-16", "2025-11-15"),
+        ("on 23 January, 2022", "2022-01-23", "2022-01-23"),
+        ("on January 23rd, 2022", "2022-01-23", "2022-01-23"),
+        ("in the beginning of November 2022", "2022-11-01", "2022-11-10"),
+        ("the first half of September 2022", "2022-09-01", "2022-09-15"),
+        ("late February 2024", "2024-02-21", "2024-02-29"),
+        ("in May 2022", "2022-05-01", "2022-05-31"),
+        ("in 2022", "2022-01-01", "2022-12-31"),
+        ("summer 2021", "2021-06-01", "2021-08-31"),
+        ("last winter", "2024-12-01", "2025-02-28"),
+        ("yesterday", "2025-11-14", "2025-11-14"),
+        ("the day before yesterday", "2025-11-13", "2025-11-13"),
+        ("last Friday", "2025-11-14", "2025-11-14"),
+        ("last Saturday", "2025-11-08", "2025-11-08"),
+        ("next Saturday", "2025-11-22", "2025-11-22"),
+        ("last week", "2025-11-03", "2025-11-09"),
+        ("last month", "2025-10-01", "2025-10-31"),
+        ("two weeks ago", "2025-10-29", "2025-11-04"),
+        ("a few days ago", "2025-11-12", "2025-11-12"),
+        ("2025-03-05", "2025-03-05", "2025-03-05"),
+        ("2025/3", "2025-03-01", "2025-03-31"),
+    ],
+)  # fmt: skip
+def test_an_expression_means_these_days(text, first, last):
+    assert _read(text) == [(first, last)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "may I ask", "May I ask", "they march on", "fall in love", "version 1.74", "2025年2月30日", "十", "月",
+        "call 2025550123", "13月", "on the second day", "week",
+    ],
+)  # fmt: skip
+def test_other_words_mean_no_time(text):
+    assert _read(text) == []
+
+
+def test_a_date_without_a_year_is_of_every_year_there_are_records_of():
+    assert _read("3月5日") == [("2024-03-05", "2024-03-05"), ("2025-03-05", "2025-03-05")]
+    assert _read("March 5") == [("2024-03-05", "2024-03-05"), ("2025-03-05", "2025-03-05")]
+
+
+def test_words_of_time_are_taken_out_of_the_question():
+    _, rest = read_times("上周三冯浩然见了谁？ in May 2022", TODAY, [2025])
+    assert rest.split() == ["冯浩然见了谁？", "in"]
+
+
+def test_closeness_fades_outside_and_a_day_says_more_than_a_year():
+    day = Stretch(1000, 1000)
+    near = [closeness(at, [day]) for at in (1000, 1001, 1003, 1100)]
+    assert near == sorted(near, reverse=True)
+    assert near[0] == 1.0
+    assert near[-1] < 1e-6
+    assert closeness(1000, [Stretch(900, 1264)]) < 0.5
+    assert closeness(1000, []) == 0.0
+
+
+@given(st.text(st.sampled_from("0123456789年月日号周上下前后去今明两三十一天至到-/ lastweekagoMay,."), max_size=40))
+def test_no_text_breaks_the_reading(text):
+    for each in read_times(text, TODAY, [1, 2025, 9999])[0]:
+        assert 1 <= each.first <= each.last
