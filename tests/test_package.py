@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +46,19 @@ def test_every_public_name_is_there_and_is_known_to_type_checkers():
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     assert not hasattr(memshelf, "nonsense")
+
+
+def test_every_method_of_a_store_says_what_its_contract_says():
+    contracts = (memshelf.FileStore, memshelf.SearchableFileStore, memshelf.HistoryFileStore)
+    promised = {
+        name: inspect.getdoc(method)
+        for contract in contracts
+        for name, method in vars(contract).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    }
+    stores = [getattr(memshelf, name) for name in memshelf.__all__ if name.endswith("FileStore")]
+    for store in set(stores) - set(contracts):
+        methods = {name: method for name in promised if (method := getattr(store, name, None)) is not None}
+        assert len(methods) >= 7, store
+        for name, method in methods.items():
+            assert inspect.getdoc(method).startswith(promised[name]), f"{store.__name__}.{name}"

@@ -19,13 +19,14 @@ from pydantic_ai import (
     ModelRequest,
     ModelResponse,
     RunContext,
+    RunUsage,
     SystemPromptPart,
     TextPart,
     ToolReturnPart,
     UsageLimits,
     UserPromptPart,
 )
-from pydantic_ai.capabilities import AbstractCapability, Toolset
+from pydantic_ai.capabilities import AbstractCapability, Thinking, Toolset
 from pydantic_ai.messages import PartDeltaEvent, TextPartDelta
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -502,3 +503,21 @@ def test_a_tool_result_keeps_its_outcome_in_the_stored_thread():
     part = ToolReturnPart("memory_file_edit", '{"error":"no_match"}', tool_call_id="1", outcome="failed")
     state = HarnessState(thread_id="t", messages=[ModelRequest(parts=[part])])
     assert HarnessState.model_validate_json(state.model_dump_json()) == state
+
+
+# --- arguments of a wrong kind ----------------------------------------------------------------------------------------
+
+
+async def test_a_result_in_place_of_its_state_is_refused():
+    executable = HarnessBuilder().build(AgentSpec(), model=FunctionModel(lambda messages, info: None))
+    result = HarnessResult(status="cancelled", state=HarnessState(thread_id="t"), usage=RunUsage())
+    for run in (executable.run, executable.stream):
+        with pytest.raises(TypeError, match="the state of a result, not a HarnessResult"):
+            await run("hi", previous_state=result)
+
+
+def test_what_build_cannot_take_is_refused():
+    with pytest.raises(TypeError, match=r"an AgentSpec, such as AgentSpec\(model=...\), not 'openai:gpt-5'"):
+        HarnessBuilder().build("openai:gpt-5")
+    with pytest.raises(TypeError, match=r"a sequence, also of one: \[...\], not a Thinking"):
+        HarnessBuilder().build(AgentSpec(), capabilities=Thinking())

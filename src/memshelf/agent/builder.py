@@ -58,6 +58,11 @@ class HarnessBuilder:
         `MEMSHELF_MODEL` names it at the first run. Building asks for no key and opens no connection: a model that
         cannot be used is a `ModelConfigurationError` of the first run.
         """
+        if not isinstance(spec, AgentSpec):
+            raise TypeError(f"build takes an AgentSpec, such as AgentSpec(model=...), not {spec!r}.")
+        if not isinstance(capabilities, Sequence):
+            given = type(capabilities).__name__
+            raise TypeError(f"capabilities is a sequence, also of one: [...], not a {given}.")
         if output_type is str and spec.output_schema is not None:
             output_type = StructuredDict(spec.output_schema)
         outputs = list(output_type) if isinstance(output_type, list | tuple) else [output_type]

@@ -46,6 +46,9 @@ class Turn(Generic[Output]):
         approvals: Mapping[str, Approval] | None,
         results: Mapping[str, object] | None,
     ) -> None:
+        if previous is not None and not isinstance(previous, HarnessState):
+            given = type(previous).__name__
+            raise TypeError(f"previous_state is a HarnessState, such as the state of a result, not a {given}.")
         if input is None and previous is None:
             raise ValueError("A new thread needs an input.")
         self._before = previous if previous is not None else HarnessState(thread_id=str(uuid.uuid4()))

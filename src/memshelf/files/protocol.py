@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import builtins
+import inspect
+from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
 from memshelf.origin import Origin
 
-__all__ = ["FileStore", "HistoryFileStore", "SearchableFileStore"]
+__all__ = ["FileStore", "HistoryFileStore", "SearchableFileStore", "documented_by"]
+
+Store = TypeVar("Store", bound=type)
 
 
 @runtime_checkable
@@ -128,3 +132,18 @@ class HistoryFileStore(FileStore, Protocol):
     async def replayed(self, origin: Origin) -> Version | None:
         """The version that this `(run_id, tool_call_id)` wrote, or `None`; always `None` when either is missing."""
         ...
+
+
+def documented_by(*protocols: type) -> Callable[[Store], Store]:
+    """Give the methods of a store the docstrings of the protocols that it keeps, before what they add of their own."""
+
+    def documented(store: Store) -> Store:
+        for protocol in protocols:
+            for name, promise in vars(protocol).items():
+                method = vars(store).get(name)
+                if not name.startswith("_") and inspect.isfunction(promise) and inspect.isfunction(method):
+                    texts = (inspect.getdoc(promise), inspect.getdoc(method))
+                    method.__doc__ = "\n\n".join(text for text in texts if text)
+        return store
+
+    return documented

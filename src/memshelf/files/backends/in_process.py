@@ -12,6 +12,7 @@ from memshelf.files import grep
 from memshelf.files.decide import Delete, Move, Request, Write, ancestors, decide
 from memshelf.files.format import FileFormat, validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch
+from memshelf.files.protocol import FileStore, SearchableFileStore, documented_by
 from memshelf.origin import Origin
 
 __all__ = ["InProcessFileStore"]
@@ -23,6 +24,7 @@ class _File:
     text: str
 
 
+@documented_by(FileStore, SearchableFileStore)
 class InProcessFileStore:
     """Files that live as long as this object. Use it from one event loop; it keeps no history."""
 

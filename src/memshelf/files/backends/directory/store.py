@@ -22,6 +22,7 @@ from memshelf.files.backends.directory.worker import Worker
 from memshelf.files.decide import Delete, Move, Request, Write
 from memshelf.files.format import validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch
+from memshelf.files.protocol import FileStore, SearchableFileStore, documented_by
 from memshelf.limits import FileFormat
 from memshelf.origin import Origin
 
@@ -30,6 +31,7 @@ __all__ = ["DirectoryFileStore"]
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}
 
 
+@documented_by(FileStore, SearchableFileStore)
 class DirectoryFileStore:
     """The files below the directory `root`; a `SearchableFileStore` without history.
 

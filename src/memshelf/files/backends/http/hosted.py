@@ -27,6 +27,7 @@ from memshelf.files.backends.http.connection import (
 from memshelf.files.decide import Delete, Move, Recorded, Request, Write, replay
 from memshelf.files.format import FileFormat, validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
+from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileStore, documented_by
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
 
@@ -39,6 +40,7 @@ _MOST_MATCHES = 10_000
 _CURSOR_CHARS = 200
 
 
+@documented_by(FileStore, SearchableFileStore, HistoryFileStore)
 class MemoryStoreFileStore:
     """The memory store with the id `store` on the memshelf service at `base_url`: every file, its history, search.
 

@@ -23,6 +23,7 @@ from memshelf.files.backends.http.wire import Memories, Memory, Past
 from memshelf.files.decide import Delete, Move, Write, ancestors
 from memshelf.files.format import FileFormat, describe, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync
+from memshelf.files.protocol import FileStore, documented_by
 from memshelf.origin import Origin
 
 __all__ = ["PlatformFileStore"]
@@ -30,6 +31,7 @@ __all__ = ["PlatformFileStore"]
 _FEW = 20
 
 
+@documented_by(FileStore)
 class PlatformFileStore:
     """The memory store with the id `store` on any server that speaks the Memory Store API: Anthropic's, Zhipu's.
 

@@ -20,6 +20,7 @@ from memshelf.files.chain import ChainReport
 from memshelf.files.decide import Delete, Move, Request, Write
 from memshelf.files.format import FileFormat, describe, validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
+from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileStore, documented_by
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
 from memshelf.storage.transaction import Engine, Transaction
@@ -31,6 +32,7 @@ _T = TypeVar("_T")
 _SEARCH_BYTES = 4_194_304
 
 
+@documented_by(FileStore, SearchableFileStore, HistoryFileStore)
 class SqlFileStore:
     """The file memory named `memory` in a database, which holds any number of them.
 
