@@ -32,6 +32,16 @@ def test_the_stores_need_no_optional_package():
     assert not loaded & {"pydantic", "pydantic_ai", "click", "numpy", "fastapi", "asyncpg", "httpx2", "pytest"}
 
 
+def test_without_its_extra_the_suites_name_it():
+    code = (
+        "import sys; sys.modules['{}'] = None\n"
+        "try: import memshelf.testing\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    for package in ("pytest", "hypothesis"):
+        assert 'pip install "memshelf[testing]"' in _python(code.format(package))
+
+
 def test_every_public_name_is_there_and_is_known_to_type_checkers():
     tree = ast.parse(Path(memshelf.__file__).read_text())
     (typed,) = (node for node in tree.body if isinstance(node, ast.If))

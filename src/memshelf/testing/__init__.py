@@ -8,6 +8,17 @@ Needs pytest and Hypothesis (`pip install "memshelf[testing]"`). Subclass a suit
             yield MyStore(place / "data", format=format)
 """
 
+try:
+    import hypothesis as _hypothesis  # noqa: F401  # only to name the extra when it is missing
+    import pytest as _pytest  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name not in ("hypothesis", "pytest"):
+        raise
+    raise ModuleNotFoundError(
+        'The contract suites need the extra "testing", which is not installed: pip install "memshelf[testing]"',
+        name=error.name,
+    ) from error
+
 from memshelf.testing.files import FileStoreContract, SearchableFileStoreContract
 from memshelf.testing.harness import StoreContract, refused, scenario
 from memshelf.testing.history import HistoryFileStoreContract
