@@ -12,14 +12,14 @@ import sys
 
 import example_model
 import pytest
-from pages import ALL, Block, Page, page
+from pages import ALL, ROOT, Block, Page, page
 
 SECONDS = 100
 _FOR_FILES = "json_store"  # the example of a store is two files, which have a test of their own
 
 _SETTING = {
     "docs/agents.md": """
-from memshelf import AgentSpec, FileMemoryCapability, FileMount, HarnessBuilder, InProcessFileStore, ToolPermissions
+from memshelf import AgentSpec, FileMemoryCapability, FileMount, HarnessBuilder, InProcessFileStore
 
 spec = AgentSpec(model="openai-responses:gpt-5")
 memory = FileMemoryCapability([FileMount("user", InProcessFileStore(), "write")])
@@ -90,14 +90,14 @@ def test_the_first_agent_stores_a_memory_that_its_next_run_is_shown(model, capsy
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_readme_has_the_first_example_of_the_agents_page(language):
-    in_readme = _examples(page("README.md", language))
-    assert in_readme[0].text == _examples(page("docs/agents.md", language))[0].text
+    on_an_agent, on_the_harness = _examples(page("README.md", language))
+    assert "pydantic_ai import Agent" in on_an_agent.text
+    assert on_the_harness.text == _examples(page("docs/agents.md", language))[0].text
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_example_of_permissions_suspends_and_goes_on(model, capsys, language):
     names: dict[str, object] = {"__name__": "example"}
-    exec(_SETTING["docs/agents.md"], names)
     examples = [each for each in _examples(page("docs/agents.md", language)) if "ToolPermissions(" in each.text]
     _run(examples, names, capsys)
     assert list(names["answers"].values()) == [True]
@@ -112,6 +112,14 @@ def test_the_example_of_a_store_passes_the_contract(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-1_000:]
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 70
+
+
+def test_the_example_of_a_store_is_fully_typed(tmp_path):
+    example = tmp_path / "json_store.py"
+    example.write_text(_files(page("docs/stores.md"))["json_store.py"])
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache"), str(example)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_example_of_a_store_is_the_same_in_both_languages():

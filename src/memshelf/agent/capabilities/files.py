@@ -41,8 +41,8 @@ class FileMemoryCapability(AbstractCapability[object]):
     The model is told of each mount, gets the tools that some mount's access allows (`tools` narrows them), and sees at
     the first input of a run what the memories hold, or with `cursors` what changed since the thread last saw them.
     That context stands in the run's messages, as user content of its own before the user's; `origin` says whom the
-    changes are made for. No mounts, bad mounts, two mounts of one name or cursor, a bad `always_load` path and an unknown
-    tool raise `ValueError` or `TypeError` here.
+    changes are made for. No mounts, bad mounts, two mounts of one name or cursor, a bad `always_load` path and an
+    unknown tool raise `ValueError` or `TypeError` here.
 
     One object serves any number of runs, also at a time; only `cursors` belongs to one thread. A cursor moves on when
     the model has answered the request that carried the context, if only in part; a request that failed is told again.
