@@ -349,6 +349,7 @@ def test_the_interpreter_exits_without_hanging_or_losing_what_was_answered(tmp_p
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) in (20, 21)
+    assert [file.name for file in tmp_path.iterdir()] == ["some.db"], "a program that has ended leaves one file"
     with sqlite3.connect(tmp_path / "some.db") as connection:
         assert connection.execute("SELECT count(*) FROM files").fetchone()[0] >= 20
     connection.close()

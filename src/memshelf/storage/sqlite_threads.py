@@ -7,6 +7,7 @@ and a child that opened the database again beside its parent's connection would 
 
 from __future__ import annotations
 
+import atexit
 import os
 import sqlite3
 import threading
@@ -219,3 +220,16 @@ def _after_fork_in_child() -> None:
 
 # Costs nothing until the process forks.
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+_EXIT_SECONDS = 2.0
+
+
+@atexit.register
+def _at_exit() -> None:
+    # Nothing would be lost without this. But what is closed folds the write-ahead log into the database, so that a
+    # memory whose program has ended is one file again, which people copy as one file.
+    deadline = time.monotonic() + _EXIT_SECONDS
+    for session in sorted(_running.copy(), key=lambda session: not session.query_only):
+        session.queue.put(Stop())
+        session.ended.wait(max(0.0, deadline - time.monotonic()))
