@@ -15,12 +15,14 @@ __all__ = ["PostgresTransaction"]
 class PostgresTransaction:
     """The transaction that the connection is in, or the one that its next statement is, if it is in none."""
 
-    __slots__ = ("_connection", "_single", "changed")
+    __slots__ = ("_connection", "_single", "changed", "found", "left")
 
     for_update = " FOR NO KEY UPDATE"
 
-    def __init__(self, connection: Any, *, single: bool = False) -> None:  # Any: asyncpg has no types
-        self._connection = connection
+    def __init__(self, connection: Any, *, single: bool = False, found: object | None = None) -> None:
+        self._connection = connection  # asyncpg has no types
+        self.found = found
+        self.left: object | None = None
         self._single: bool | None = True if single else None
         self.changed = False
         """Whether a statement changed something."""

@@ -173,15 +173,18 @@ class Writer:
 async def _run_all(connection: Any, jobs: list[_Job], *, apart: bool) -> bool:
     """Run the jobs in a new transaction; `False` when one failed and left changes, or a transaction without use."""
     await connection.execute("BEGIN")
+    left: object | None = None
     for job in jobs:
         if job.future.done():
             continue
         job.result, job.error = None, None
-        transaction = PostgresTransaction(connection)
+        transaction = PostgresTransaction(connection, found=left)
+        left = None
         if apart:
             await connection.execute("SAVEPOINT job")
         try:
             job.result = await job.script(transaction)
+            left = transaction.left
         except Exception as error:  # every failure belongs to its caller, and the other jobs go on
             if is_lost(connection, error) or is_transient(error):
                 raise

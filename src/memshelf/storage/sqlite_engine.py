@@ -67,12 +67,14 @@ def _run(script: Script[T], connection: sqlite3.Connection) -> T:
 class _Transaction:
     """Its calls never suspend, so that a script runs to its end on the database's thread."""
 
-    __slots__ = ("_cursor",)
+    __slots__ = ("_cursor", "left")
 
     for_update = ""
+    found = None
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._cursor = connection.cursor()
+        self.left: object | None = None
 
     async def fetch(self, sql: str, *values: object) -> list[Row]:
         text, order = _with_question_marks(sql)

@@ -24,6 +24,14 @@ Change: TypeAlias = tuple[str, tuple[object, ...]]
 class Transaction(Protocol):
     """One transaction, as a script sees it: it neither begins nor commits, and raises to undo what it did."""
 
+    left: object | None
+    """What the script leaves to the next one that shares its commit; nothing, when it raises."""
+
+    @property
+    def found(self) -> object | None:
+        """What the script before left. Nothing was done in between, and its locks still hold. May always be `None`."""
+        ...
+
     @property
     def for_update(self) -> str:
         """What ends a SELECT that keeps its rows to this transaction, so that nobody changes them before it ends.

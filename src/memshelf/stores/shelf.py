@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -74,20 +74,38 @@ class StoreAccess:
         self.store_id = askable(store_id)
 
     async def read(self, script: Callable[[Opened], Awaitable[T]]) -> T:
-        return await self.shelf.engine.read(lambda transaction: self._opened(transaction, script, ""))
+        async def read(transaction: Transaction) -> T:
+            return await script(await self._open(transaction, ""))
 
-    async def write(self, script: Callable[[Opened], Awaitable[T]]) -> T:
+        return await self.shelf.engine.read(read)
+
+    async def write(self, script: Callable[[Opened], Awaitable[T]], *, keeps: bool = False) -> T:
+        """`keeps` promises that `Opened` says how the store stands after the script: then the next script that shares
+        its commit need not ask for it."""
         key = await self.shelf.memory_id(self.workspace_id, self.store_id)
-        return await self.shelf.engine.write(
-            lambda transaction: self._opened(transaction, script, transaction.for_update), key=key
-        )
+
+        async def write(transaction: Transaction) -> T:
+            opened = self._found(transaction) or await self._open(transaction, transaction.for_update)
+            result = await script(opened)
+            if keeps:
+                transaction.left = self.workspace_id, opened
+            return result
+
+        return await self.shelf.engine.write(write, key=key)
 
     async def erase(self, script: Callable[[Opened], Awaitable[T]]) -> T:
-        return await self.shelf.engine.erase(
-            lambda transaction: self._opened(transaction, script, transaction.for_update)
-        )
+        async def erase(transaction: Transaction) -> T:
+            return await script(await self._open(transaction, transaction.for_update))
 
-    async def _opened(self, transaction: Transaction, script: Callable[[Opened], Awaitable[T]], lock: str) -> T:
+        return await self.shelf.engine.erase(erase)
+
+    def _found(self, transaction: Transaction) -> Opened | None:
+        match transaction.found:
+            case self.workspace_id, Opened(store_id=self.store_id) as opened:
+                return replace(opened, memory=Memory(transaction, opened.memory.id))
+        return None
+
+    async def _open(self, transaction: Transaction, lock: str) -> Opened:
         row = await transaction.fetch_one(
             "SELECT m.id, m.epoch, m.head_seq, m.head_link, m.files, s.archived_at FROM stores s "  # noqa: S608  # no value
             f"JOIN memories m ON m.id = s.memory_id WHERE s.id = $1 AND s.workspace_id = $2{lock}",
@@ -98,7 +116,7 @@ class StoreAccess:
             raise no_such_store(self.store_id)
         id, epoch, seq, link, files, archived_at = row
         archived = from_micros(archived_at) if archived_at is not None else None
-        return await script(Opened(self.store_id, Memory(transaction, id), Head(epoch, seq, link), files, archived))
+        return Opened(self.store_id, Memory(transaction, id), Head(epoch, seq, link), files, archived)
 
 
 def no_such_store(store_id: str) -> MemoryStoreError:

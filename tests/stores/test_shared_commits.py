@@ -1,0 +1,88 @@
+"""Changes that share a commit, on both engines: each stands on what the one before left."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+import pytest
+
+from memshelf.errors import MemoryStoreError
+from memshelf.limits import StoreLimits
+from memshelf.origin import Origin
+from memshelf.service.accounts import Accounts, digest
+from memshelf.storage.postgres import PostgresEngine
+from memshelf.storage.sqlite_engine import SqliteEngine
+from memshelf.stores.catalogue import Stores
+from memshelf.stores.memories import Memories
+from memshelf.stores.shelf import Shelf
+from memshelf.stores.verification import Verification
+
+AT_ONCE = 30
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def shelf(request, tmp_path):
+    if request.param == "sqlite":
+        engine = SqliteEngine(tmp_path / "memshelf.db", durable=False)
+    else:
+        engine = PostgresEngine(request.getfixturevalue("postgres_server").dsn, f"shared_{secrets.token_hex(6)}")
+    yield Shelf(engine, StoreLimits(memories=AT_ONCE))
+    await engine.aclose()
+
+
+@pytest.fixture
+async def workspace(shelf):
+    accounts = Accounts(shelf.engine)
+    return (await accounts.find(digest(await accounts.create_key("team")))).workspace_id
+
+
+@pytest.fixture
+async def store(shelf, workspace):
+    return (await Stores(shelf, workspace).create("Notes")).id
+
+
+async def test_changes_of_one_commit_form_one_chain(shelf, workspace, store):
+    memories = Memories(shelf, workspace, store)
+    made = await asyncio.gather(*(memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(AT_ONCE)))
+    await asyncio.gather(*(memories.update(each.id, content="b", origin=Origin()) for each in made))
+    await asyncio.gather(*(memories.delete(each.id, origin=Origin()) for each in made))
+    report = await Verification(shelf, workspace, store).verify()
+    assert (report.intact, report.versions) == (True, 3 * AT_ONCE)
+
+
+async def test_a_store_takes_no_more_memories_than_its_limit_from_one_commit(shelf, workspace, store):
+    memories = Memories(shelf, workspace, store)
+    calls = (memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(2 * AT_ONCE))
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    refused = [each.code for each in outcomes if isinstance(each, MemoryStoreError)]
+    assert refused == ["memory_full"] * AT_ONCE
+
+
+async def test_a_store_that_is_archived_takes_no_change_from_the_same_commit(shelf, workspace, store):
+    memories = Memories(shelf, workspace, store)
+    await memories.create("/first.md", "a", origin=Origin())
+    before = [memories.create(f"/before-{n}.md", "a", origin=Origin()) for n in range(5)]
+    after = [memories.create(f"/after-{n}.md", "a", origin=Origin()) for n in range(5)]
+    outcomes = await asyncio.gather(*before, Stores(shelf, workspace).archive(store), *after, return_exceptions=True)
+    assert not any(isinstance(each, Exception) for each in outcomes[:6])
+    assert [each.code for each in outcomes[6:]] == ["store_archived"] * 5
+
+
+async def test_changes_of_two_stores_in_one_commit_stay_apart(shelf, workspace, store):
+    other = (await Stores(shelf, workspace).create("Others")).id
+    for_each = [Memories(shelf, workspace, each) for each in (store, other)]
+    calls = (memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(10) for memories in for_each)
+    await asyncio.gather(*calls)
+    for each in (store, other):
+        report = await Verification(shelf, workspace, each).verify()
+        assert (report.intact, report.versions) == (True, 10)
+
+
+async def test_a_refused_change_leaves_the_others_of_its_commit_as_they_are(shelf, workspace, store):
+    memories = Memories(shelf, workspace, store)
+    calls = (memories.create(f"/{n // 2}.md", "a", origin=Origin()) for n in range(AT_ONCE))
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(each, MemoryStoreError) for each in outcomes) == AT_ONCE // 2
+    report = await Verification(shelf, workspace, store).verify()
+    assert (report.intact, report.versions) == (True, AT_ONCE // 2)
