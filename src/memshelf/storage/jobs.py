@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -20,7 +19,7 @@ schema would not be undone.
 
 
 class Job:
-    """One piece of work, and the future of the caller: of an event loop, or of a thread that blocks (`loop` is None).
+    """One piece of work, and the future of the caller.
 
     A job that `erases` is answered only when the bytes of what it deleted are gone from the database's files. One that
     is `single` runs no more than one statement, which needs no transaction around it.
@@ -29,13 +28,11 @@ class Job:
     __slots__ = ("erases", "error", "future", "loop", "result", "single", "work")
 
     def __init__(
-        self, work: Work, loop: asyncio.AbstractEventLoop | None, *, erases: bool = False, single: bool = False
+        self, work: Work, loop: asyncio.AbstractEventLoop, *, erases: bool = False, single: bool = False
     ) -> None:
         self.work = work
         self.loop = loop
-        self.future: asyncio.Future[Any] | concurrent.futures.Future[Any] = (
-            loop.create_future() if loop is not None else concurrent.futures.Future()
-        )
+        self.future: asyncio.Future[Any] = loop.create_future()
         self.erases = erases
         self.single = single
         self.result: object = None
@@ -44,15 +41,12 @@ class Job:
 
 def settle(jobs: Iterable[Job]) -> None:
     """Hand results and errors to the callers, waking each event loop once."""
-    by_loop: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
     for job in jobs:
         by_loop.setdefault(job.loop, []).append(job)
     for loop, settled in by_loop.items():
-        if loop is None:
-            _resolve(settled)
-        else:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
-                loop.call_soon_threadsafe(_resolve, settled)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+            loop.call_soon_threadsafe(_resolve, settled)
 
 
 def _resolve(jobs: list[Job]) -> None:

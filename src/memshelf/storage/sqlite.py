@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 import weakref
-from concurrent.futures import Future
 from typing import Any
 
 from memshelf.storage.jobs import Job, Work
@@ -78,13 +77,6 @@ class Database:
         `single` runs no more than one statement."""
         return await self._run(self._reader, work, single=single)
 
-    def read_from_thread(self, work: Work) -> Future[Any]:
-        """`read`, for a thread without an event loop."""
-        job = Job(work, None)
-        self._reader.submit(job)
-        assert isinstance(job.future, Future)  # noqa: S101  # as there is no loop
-        return job.future
-
     async def write(self, work: Work) -> Any:
         """Run work in a transaction; when this returns, what it did is committed. `write_unconfirmed` when the disk
         does not confirm the commit, so that what was done may or may not be found later."""
@@ -103,7 +95,6 @@ class Database:
     ) -> asyncio.Future[Any]:
         job = Job(work, asyncio.get_running_loop(), erases=erases, single=single)
         thread.submit(job)
-        assert isinstance(job.future, asyncio.Future)  # noqa: S101  # as there is a loop
         return job.future
 
 
