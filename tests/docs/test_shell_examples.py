@@ -17,8 +17,8 @@ from preloaded import preloaded
 
 SECONDS = 60
 
-_ELSEWHERE = ("pip ", "make ", "pytest")
-"""Commands that install or that other tests run."""
+_ELSEWHERE = ("pip ", "make ", "pytest", "memshelf serve")
+"""Commands that install, that do not end, or that other tests run."""
 
 _SHELL = {"en": ("bash", "console"), "zh": ("console",)}
 """The blocks that run. In Chinese, commands without output are the same as in English, as `test_languages` checks."""
