@@ -35,6 +35,7 @@ class Job:
         self.future: asyncio.Future[Any] = loop.create_future()
         self.erases = erases
         self.single = single
+        self.single = single
         self.result: object = None
         self.error: Exception | None = None
 
