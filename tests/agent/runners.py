@@ -19,7 +19,7 @@ async def plain(script, capabilities, prompt, **options):
 async def plain_stream(script, capabilities, prompt, **options):
     async with Agent(script.model, capabilities=capabilities, **options).run_stream(prompt) as result:
         await result.get_output()
-        return result.all_messages()
+    return result.all_messages()
 
 
 async def plain_events(script, capabilities, prompt, **options):

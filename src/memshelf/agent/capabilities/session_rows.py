@@ -125,9 +125,8 @@ def messages_of(rows: Iterable[Row]) -> list[Replayed]:
     groups, summaries = _grouped(list(rows))
     messages = _validated(groups)
     for at, summary in summaries.items():
-        response = messages[at]
-        if isinstance(response, ModelResponse):
-            attach(response, summary)
+        if isinstance(messages[at], ModelResponse):
+            attach(messages[: at + 1], summary)
     begun: dict[object, int] = {}
     for at, group in enumerate(groups):
         begun.setdefault(group[0].get("run_id"), at)

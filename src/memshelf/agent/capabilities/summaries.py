@@ -1,8 +1,9 @@
 """Where the summary of a thread stands in its messages.
 
 A summary that took the place of a part of the history stands before the user's text in the first message that stayed.
-One that was made after a run stands in the metadata of the run's last response, which no model is sent. So the
-messages carry their summary, wherever they are stored.
+One that was made after a run stands in the metadata of the run's last response, which no model is sent, and of the
+request before it: to who streams a response, the framework hands a copy of it. So the messages carry their summary,
+wherever they are stored.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ _KEPT = "kept"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A summary of what was before the messages, and of the first `messages` of them."""
+    """A summary of what was before the messages, and of the first `messages` of them; `shown` if they show it."""
 
     summary: str
     messages: int
+    shown: bool
 
 
 def latest(history: Sequence[ModelMessage]) -> Told | None:
@@ -49,22 +51,25 @@ def latest(history: Sequence[ModelMessage]) -> Told | None:
     for index in reversed(range(len(history))):
         message = history[index]
         if (made := made_after(message)) is not None:
-            return Told(made, index + 1)
+            told = index + 1 if isinstance(message, ModelResponse) else index + 2
+            return Told(made, min(told, len(history)), shown=False)
         if (stands := _standing(message)) is not None:
-            return Told(_said(stands)[_SUMMARY], index)
+            return Told(_said(stands)[_SUMMARY], index, shown=True)
     return None
 
 
 def made_after(message: ModelMessage) -> str | None:
-    """The summary that was made when this response had ended its run."""
-    said = (message.metadata or {}).get(SAID) if isinstance(message, ModelResponse) else None
+    """The summary that was made when the run had ended that this message is of."""
+    said = (message.metadata or {}).get(SAID)
     summary = said.get(_SUMMARY) if isinstance(said, dict) else None
     return summary if isinstance(summary, str) else None
 
 
-def attach(response: ModelResponse, summary: str) -> None:
-    """Keep the summary of all up to `response` with it."""
-    response.metadata = {**(response.metadata or {}), SAID: {_SUMMARY: summary}}
+def attach(history: Sequence[ModelMessage], summary: str) -> None:
+    """Keep the summary of a history with its last response, and the request before that."""
+    last = next(index for index in reversed(range(len(history))) if isinstance(history[index], ModelResponse))
+    for message in history[max(last - 1, 0) : last + 1]:
+        message.metadata = {**(message.metadata or {}), SAID: {_SUMMARY: summary}}
 
 
 def replaced(history: Sequence[ModelMessage], cut: Cut, summary: str) -> list[ModelMessage]:

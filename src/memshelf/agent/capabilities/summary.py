@@ -12,7 +12,7 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from typing_extensions import override
 
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
-from memshelf.agent.capabilities.summaries import attach, latest, made_after
+from memshelf.agent.capabilities.summaries import attach, latest
 from memshelf.agent.capabilities.summarise import ask_for_summary
 from memshelf.threads.memory import WorkingMemory
 from memshelf.threads.summary import summary_block, usable_summary
@@ -64,9 +64,7 @@ class SessionSummaryCapability(AbstractCapability[object]):
     async def _instructions(self, ctx: RunContext[object]) -> str:
         if self._shown is None:
             told = latest(ctx.messages)
-            # One that took the place of history stands there already.
-            after = told is not None and told.messages > 0 and made_after(ctx.messages[told.messages - 1]) is not None
-            self._shown = summary_block(told.summary) if told is not None and after else ""
+            self._shown = summary_block(told.summary) if told is not None and not told.shown else ""
         return self._shown
 
     @override
@@ -105,4 +103,4 @@ class SessionSummaryCapability(AbstractCapability[object]):
         if summary is None:
             _LOG.warning("The summary of a thread could not be updated: the model's answer has no text")
             return
-        attach(last, summary)
+        attach(history, summary)
