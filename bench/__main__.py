@@ -1,5 +1,7 @@
-"""`make bench`, or `python -m bench [directory] [sqlite] [postgres] [context] [service] [records[:FOLDER]]`. Without names: all of
-them, and what they found is written to the documentation."""
+"""`make bench`, or `python -m bench [directory] [sqlite] [postgres] [context] [service] [records[:FOLDER]]`.
+
+Without names it runs all of them, and writes what they found to the documentation.
+"""
 
 from __future__ import annotations
 

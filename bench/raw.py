@@ -48,7 +48,9 @@ async def postgres_commit(dsn: str) -> float:
     columns = ", ".join(f"{name} {kinds[type(value)]}" for name, value in zip(_COLUMNS, _values(0), strict=True))
     connection = await asyncpg.connect(dsn)
     try:
-        await connection.execute(f"CREATE TABLE versions ({columns}, PRIMARY KEY (memory, seq))")
+        await connection.execute(
+            f"DROP TABLE IF EXISTS versions; CREATE TABLE versions ({columns}, PRIMARY KEY (memory, seq))"
+        )
         marks = ", ".join(f"${number}" for number in range(1, len(_COLUMNS) + 1))
         insert = await connection.prepare(f"INSERT INTO versions VALUES ({marks})")
         return await median_async(lambda each: insert.fetch(*_values(each)), _ROUNDS)

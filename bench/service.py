@@ -3,11 +3,13 @@ operation takes."""
 
 from __future__ import annotations
 
+import asyncio
 import statistics
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import PostgresServer, programs
 
 from bench.hosted import Filled, content, empty_endpoint, fill, new_database, service
 from bench.load import Load, drive, request
@@ -28,39 +30,51 @@ _OPTIONS = ("--log-level", "warning")  # as the empty endpoint logs no requests 
 
 async def run(place: Path) -> None:
     _reads(await fill(_sqlite(place / "small"), _paths(SMALL)), await fill(_sqlite(place / "large"), _paths(LARGE)))
-    server = PostgresServer(durable=True)
-    try:
-        figures: list[tuple[str, ...]] = []
-        ratios: list[Ratio] = []
-        postgres = "--database", await new_database(server, "memshelf_bench")
-        for name, where in (("SQLite", _sqlite(place / "figures")), ("PostgreSQL", postgres)):
-            filled = await fill(where, _paths(SMALL))
-            raw = sqlite_commit(place / "raw.db") if name == "SQLite" else await postgres_commit(server.dsn)
-            with service(filled.where, *_OPTIONS) as port:
-                loads = {
-                    (what, n): drive(port, _requests(filled, what, n), _SECONDS) for what in OPERATIONS for n in CLIENTS
-                }
-            alone, together = loads["update", 1], loads["update", CLIENTS[-1]]
-            ratios.append(Ratio(f"{name}: durable update", alone.p50, raw, "one raw durable commit", "at most 2x"))
-            ratios.append(
-                Ratio(
-                    f"{name}: {CLIENTS[-1]} clients update",
-                    together.per_second,
-                    alone.per_second,
-                    "one client",
-                    "at least 8x",
-                    per_second=True,
-                )
-            )
-            figures += (_row(name, what, n, load) for (what, n), load in loads.items())
-    finally:
-        server.stop()
+    ratios: list[Ratio] = []
+    figures: list[tuple[str, ...]] = []
+
+    async def measure(engine: str, where: tuple[str, str], raw: Callable[[int], Awaitable[float]]) -> None:
+        filled = await fill(where, _paths(SMALL))
+        with service(filled.where, *_OPTIONS) as port:
+            ratios.extend(await _updates(engine, port, filled, raw))
+            for what in OPERATIONS:
+                for clients in CLIENTS:
+                    load = drive(port, _requests(filled, what, clients), _SECONDS)
+                    figures.append(_row(engine, what, clients, load))
+
+    await measure(
+        "SQLite", _sqlite(place / "updates"), lambda n: asyncio.to_thread(sqlite_commit, place / f"raw-{n}.db")
+    )
+    if programs() is not None:
+        server = PostgresServer(durable=True)
+        try:
+            database = await new_database(server, "memshelf_bench")
+            await measure("PostgreSQL", ("--database", database), lambda _: postgres_commit(server.dsn))
+        finally:
+            server.stop()
     show("Service, durable updates over HTTP", ratios)
     show_figures(
         f"Service, every operation over HTTP, {SMALL:,} memories",
         ("engine", "operation", "clients", "requests", "p50", "p95", "p99"),
         figures,
     )
+
+
+async def _updates(engine: str, port: int, filled: Filled, raw: Callable[[int], Awaitable[float]]) -> list[Ratio]:
+    commits: list[float] = []
+    loads: dict[int, list[Load]] = {1: [], CLIENTS[-1]: []}
+    for round in range(_ROUNDS):
+        commits.append(await raw(round))
+        for clients, found in loads.items():
+            found.append(drive(port, _requests(filled, "update", clients), _SECONDS))
+    commit = statistics.median(commits)
+    alone = statistics.median(load.p50 for load in loads[1])
+    rates = {clients: statistics.median(load.per_second for load in found) for clients, found in loads.items()}
+    together = CLIENTS[-1]
+    return [
+        Ratio(f"{engine}: durable update", alone, commit, "one raw durable commit", "at most 2x"),
+        Ratio(f"{engine}: {together} clients update", rates[together], rates[1], "one client", "at least 8x", True),
+    ]
 
 
 def _sqlite(place: Path) -> tuple[str, str]:
