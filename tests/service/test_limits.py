@@ -39,6 +39,10 @@ class Local:
         self.port = port
         self.key = key
 
+    def head(self, method: str, path: str, *lines: str) -> bytes:
+        named = (f"{method} {path} HTTP/1.1", "host: x", f"authorization: Bearer {self.key}", *lines)
+        return "\r\n".join((*named, "", "")).encode()
+
     async def ask(self, method: str, path: str, *lines: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         named = [f"{method} {path} HTTP/1.1", "host: x", "connection: close", f"content-length: {len(body)}", *lines]
@@ -197,9 +201,7 @@ async def test_a_head_that_does_not_end(serve):
 async def test_a_body_that_does_not_end(serve):
     async with serve(body_seconds=0.05) as local:
         reader, writer = await asyncio.open_connection("127.0.0.1", local.port)
-        writer.write(
-            f"POST /v1/memory_stores HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {local.key}\r\ncontent-length: 9\r\n\r\n{{".encode()
-        )
+        writer.write(local.head("POST", "/v1/memory_stores", "content-length: 9") + b"{")
         status, headers, body = parsed(await reader.read())
         assert (status, headers["connection"], json.loads(body)["error"]["type"]) == (408, "close", "timeout_error")
         writer.close()
@@ -217,14 +219,11 @@ async def test_a_client_that_takes_no_answer_in_is_left(serve):
         for number in range(20):
             content = json.dumps({"path": f"/{number}", "content": "x" * 100_000}).encode()
             await ask("POST", f"/v1/memory_stores/{store}/memories", content)
-        reader, writer = await asyncio.open_connection("127.0.0.1", local.port, limit=1)
+        _reader, writer = await asyncio.open_connection("127.0.0.1", local.port, limit=1)
         writer.transport.pause_reading()
         raw = writer.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        writer.write(
-            f"GET /v1/memory_stores/{store}/memories?view=full HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {local.key}\r\n\r\n".encode()
-            * 8
-        )
+        writer.write(local.head("GET", f"/v1/memory_stores/{store}/memories?view=full") * 8)
         lost = asyncio.get_running_loop().create_future()
         writer.transport.get_protocol().connection_lost = lambda error: lost.done() or lost.set_result(error)
         await asyncio.sleep(0)

@@ -39,7 +39,7 @@ def test_of_fifty_updates_with_one_precondition_exactly_one_wins(services):
         before = first.get(f"/v1/memory_stores/{store}/memories/{memory['id']}").json
         precondition = {"type": "content_sha256", "content_sha256": before["content_sha256"]}
 
-        def update(number: int) -> Callable[[], Reply]:
+        def update(number: int, round: int = round, precondition: object = precondition) -> Callable[[], Reply]:
             body = {"content": f"round {round} by {number}", "precondition": precondition}
             service = services[number % len(services)]
             return lambda: service.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", body)

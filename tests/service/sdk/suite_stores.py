@@ -91,7 +91,7 @@ def test_the_longest_allowed_fields_are_stored(stores):
 
 
 def test_an_unknown_store_is_not_found(stores):
-    for call in (stores.retrieve, stores.archive, stores.delete, lambda id: stores.update(id, name="n")):
+    for call in (stores.retrieve, stores.archive, stores.delete, lambda store_id: stores.update(store_id, name="n")):
         with pytest.raises(NotFoundError) as refused:
             call("memstore_missing")
         assert kind(refused.value) == "not_found_error"
@@ -121,7 +121,7 @@ def test_stores_are_listed_newest_first_page_by_page(stores):
     assert later == [ids[2]]
     earlier = [each.id for each in stores.list(created_at_lte=made[0].created_at, limit=100)]
     assert earlier[0] == ids[0]
-    assert not [each for each in stores.list(created_at_lte=before - timedelta(days=1))]
+    assert not list(stores.list(created_at_lte=before - timedelta(days=1)))
 
 
 @pytest.mark.parametrize("limit", [0, -1, 101])
@@ -150,25 +150,11 @@ def test_a_memory_has_every_field(memories, store):
     assert (empty.content, empty.content_size_bytes, empty.content_sha256) == ("", 0, sha(""))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        "/",
-        "a",
-        "/a//b",
-        "/a/",
-        "/./a",
-        "/a/..",
-        "/../a",
-        "/a\x07",
-        "/a\u200b",
-        "/a\u2028",
-        "/nul\0",
-        "/" + "a" * 1024,
-    ]
-    + ["/" + "/".join("a" * 21), "/.anthropic-memory-store", "/.anthropic-memory-store/a"],
-)
+BAD_PATHS = ["", "/", "a", "/a//b", "/a/", "/./a", "/a/..", "/../a", "/a\x07", "/a\u200b", "/a\u2028", "/nul\0"]
+BAD_PATHS += ["/" + "a" * 1024, "/" + "/".join("a" * 21), "/.anthropic-memory-store", "/.anthropic-memory-store/a"]
+
+
+@pytest.mark.parametrize("path", BAD_PATHS)
 def test_a_path_that_breaks_a_rule_is_a_bad_request(memories, store, path):
     with pytest.raises(BadRequestError) as refused:
         memories.create(store.id, path=path, content="x")

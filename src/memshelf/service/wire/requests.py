@@ -31,6 +31,14 @@ __all__ = [
 
 View = Literal["basic", "full"]
 Status = Literal["rescheduling", "running", "idle", "terminated"]
+# Said of a field in the published description; `memshelf.stores.rules` is what holds it to its rules.
+Name = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": 255})]
+Description = Annotated[str, Field(json_schema_extra={"maxLength": 1024})]
+Instructions = Annotated[str, Field(json_schema_extra={"maxLength": 4096})]
+Path = Annotated[str, Field(json_schema_extra={"pattern": "^(/[^/]+){1,20}$", "maxLength": 1024})]
+Prefix = Annotated[
+    str, Field(json_schema_extra={"pattern": "^/([^/]+/)*$"}, description='"/", or starts and ends with "/".')
+]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -52,16 +60,16 @@ class _Paged(_Query):
 
 
 class CreateStore(_Body):
-    name: str
-    description: str | None = None
+    name: Name
+    description: Description | None = None
     metadata: dict[str, str] | None = None
 
 
 class UpdateStore(_Body):
     """A field that is left out stays. In metadata, null removes a key; as a whole, null removes all."""
 
-    name: str | None = None
-    description: str | None = None
+    name: Name | None = None
+    description: Description | None = None
     metadata: dict[str, str | None] | None = None
 
 
@@ -75,7 +83,7 @@ class ListStores(_CreatedRange):
 
 
 class CreateMemory(_Body):
-    path: str
+    path: Path
     content: str
 
 
@@ -88,7 +96,7 @@ class UpdateMemory(_Body):
     """Content, path or both; null and absent leave a field as it is."""
 
     content: str | None = None
-    path: str | None = None
+    path: Path | None = None
     precondition: Precondition | None = None
 
 
@@ -101,7 +109,7 @@ class ViewFull(_Query):
 
 
 class ListMemories(_Paged):
-    path_prefix: Annotated[str, Field(description='"/", or starts and ends with "/".')] = "/"
+    path_prefix: Prefix = "/"
     depth: Annotated[int, Field(ge=0, le=1024, description="Levels below the prefix; 0 lists every memory.")] = 0
     view: View = "basic"
 
@@ -129,7 +137,7 @@ class MemoryStoreResource(_Body):
     type: Literal["memory_store"]
     memory_store_id: str
     access: Literal["read_write", "read_only"] | None = None
-    instructions: str | None = None
+    instructions: Instructions | None = None
 
 
 class CreateSession(_Body):
@@ -179,13 +187,13 @@ class UndoChanges(_Body):
 
 class MomentQuery(_Paged):
     at: AwareDatetime
-    path_prefix: str = "/"
+    path_prefix: Prefix = "/"
     view: View = "basic"
 
 
 class SearchQuery(_Query):
     query: Annotated[str, StringConstraints(min_length=1, max_length=400)]
-    path_prefix: str = "/"
+    path_prefix: Prefix = "/"
     limit: Annotated[int, Field(ge=1, le=100)] = 20
 
 
