@@ -109,8 +109,10 @@ class SessionLogCapability(AbstractCapability[object]):
 
         def write() -> None:
             self._find([*gone, *kept], ctx.run_id)
-            prompts = [row for message in gone for row in self._rows_of(message) if is_system_prompt(row)]
             rows = [row for message in kept for row in self._rows_of(message)]
+            # A first message that is yet to be logged brings the system prompt itself.
+            began = gone if self._rows_of(kept[0]) else ()
+            prompts = [row for message in began for row in self._rows_of(message) if is_system_prompt(row)]
             self.log.boundary(summary, keep=[row["id"] for row in [*prompts, *rows]])
 
         await _finished(write)

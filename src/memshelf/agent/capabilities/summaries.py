@@ -75,7 +75,7 @@ def attach(history: Sequence[ModelMessage], summary: str) -> None:
 def replaced(history: Sequence[ModelMessage], cut: Cut, summary: str) -> list[ModelMessage]:
     """What stays of a history by `cut`, behind a summary of the rest."""
     kept = [history[cut.input], *history[cut.tail :]]
-    return _behind(kept, history[: cut.input], _content(summary, len(kept)))
+    return _behind(kept, history[: cut.input], _content(summary, max(len(kept) - 1, 1)))
 
 
 def kept_from(history: Sequence[ModelMessage], start: int) -> list[ModelMessage]:
