@@ -44,7 +44,8 @@ def test_history_of_a_path_follows_the_file_through_its_moves(run, ids):
     assert [each["id"] for each in found] == [ids[3], ids[2], ids[1], ids[0]]
     assert "text" not in found[0]
     assert run("files", "history", "--since", "2999-01-01", *MEMORY).out == b""
-    assert run("files", "history", "--since", "yesterday", *MEMORY).code == 2
+    for time in ("yesterday", "0001-01-01T00:00+05:00", "9999-12-31T23:59:59-05:00"):
+        assert run("files", "history", "--since", time, *MEMORY).code == 2
     assert run("files", "history", "--cursor", "made up", *MEMORY).err.startswith("error: invalid_cursor: ")
 
 

@@ -19,9 +19,8 @@ def shown(time: datetime) -> str:
 
 
 def parsed(text: str, hint: str) -> datetime:
-    """An ISO 8601 time; local unless it says otherwise. `hint` names the option that gave it."""
+    """An ISO 8601 time, in UTC; local unless it says otherwise. `hint` names the option that gave it."""
     try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):  # either of them also at the ends of the calendar, which have no UTC
         raise click.BadParameter(f"{text!r} is no ISO 8601 time.", param_hint=hint) from None
-    return time if time.tzinfo is not None else time.astimezone()
