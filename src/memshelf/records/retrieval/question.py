@@ -56,7 +56,7 @@ def understand(text: str, index: RecordIndex, *, now: datetime, meaning: Meaning
         times,
         named[0] if len(named) == 1 else None,
         meaning,
-        _SOMEBODY.search(text) is not None,
+        bool(named) or _SOMEBODY.search(text) is not None,
     )
 
 

@@ -44,13 +44,13 @@ DOUBT = 3.0
 IN_THREAD = 0.67
 """Brings the scores of turns, which have more parts, to those of single records."""
 
-GENERAL, COVERED, SPEAKS_OF_SOMEBODY, FLOOR = 0.6, 0.5, 0.05, 0.105
+GENERAL, COVERED, SPEAKS_OF_SOMEBODY, FLOOR = 0.5, 0.1, 0.08, 0.124
 """A question recalls nothing if its closest record is hardly closer to it than general knowledge and small talk
 (`background`) are, in cosines of the bundled model. Words of the question that a record has count for it, and a little
 that it speaks of somebody: "my", "the user", "他"."""
 
-COVERED_ENOUGH = 0.9
-"""A record that has nearly all words of the question is an answer in any case."""
+COVERED_ENOUGH = 0.4
+"""A record that has most words of the question is an answer in any case. (With each word once it is 0.4 to 0.8.)"""
 
 CLOSEST_MATTERS = 4
 """How many of those are compared with it."""
