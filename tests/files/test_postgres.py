@@ -31,5 +31,5 @@ def test_it_agrees_with_a_dictionary_whatever_is_done(postgres_server):
             return PostgresFileStore(postgres_server.dsn, str(place))
 
     test = Machine.TestCase()
-    test.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
+    test.settings = settings(max_examples=12, stateful_step_count=30, deadline=None)
     test.runTest()

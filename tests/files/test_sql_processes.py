@@ -44,6 +44,7 @@ async def all_versions(store):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # on a machine that is busy with other things as well
 def test_edits_of_eight_processes_form_one_chain_and_none_is_lost(make):
     def appending(name):
         async def body(store, _):
