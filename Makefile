@@ -2,7 +2,7 @@
 # make test   install and run every test
 # make check  formatting, lint, types, the arrows between modules
 # make docs   the tests that run the documentation's examples and check that it is complete
-# make bench  measure, as ratios against named peers and raw costs
+# make bench  measure, as ratios against named peers and raw costs; writes docs/benchmarks.md
 # make fmt    format the code
 PYTHON ?= python3
 VENV := .venv
