@@ -16,7 +16,7 @@ from functools import partial
 import regex as rx
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.model import FileText
+from memshelf.storage.transaction import Row
 from memshelf.stores.memories import memories_at
 from memshelf.stores.model import Memory
 from memshelf.stores.rules import checked_prefix
@@ -61,6 +61,17 @@ class Terms:
         if not self.terms:
             raise MemoryStoreError("invalid_value", "query: it has at least one letter or digit.")
         self._patterns = tuple(None if _is_cjk(term) else _word(term) for term in self.terms)
+        # What stands in a text as it is, but for the case of ASCII letters, is looked for in its bytes: that is many
+        # times faster than to fold the case of every text. A term in other letters that have a case rules nothing out.
+        plain = all(term.isascii() or _is_cjk(term) for term in self.terms)
+        self._bytes = tuple(term.encode() for term in self.terms) if plain else None
+
+    def may_be_in(self, content: bytes) -> bool:
+        """Whether any of the terms can be in a text in UTF-8. `False` is certain."""
+        if self._bytes is None:
+            return True
+        lowered = content.lower()
+        return any(term in lowered for term in self._bytes)
 
     def counts(self, folded: str) -> tuple[int, ...]:
         """How often each term stands in a text whose case is folded."""
@@ -90,11 +101,11 @@ class Search(StoreAccess):
         found: list[_Found] = []
         memories = total = 0
         after = ""
-        while texts := await self.read(partial(_texts, directory=directory, after=after)):
-            after = texts[-1].path
-            memories += len(texts)
-            total += sum(len(text.text) for text in texts)
-            found += await asyncio.to_thread(_matching, terms, texts)
+        while rows := await self.read(partial(_contents, directory=directory, after=after)):
+            after = rows[-1][0]
+            memories += len(rows)
+            total += sum(len(content) for _, content, _ in rows)
+            found += await asyncio.to_thread(_matching, terms, rows)
         ranked = _ranked(found, memories, total / max(memories, 1))[:limit]
         live = await self.read(partial(memories_at, version_ids=[each.version_id for _, each in ranked]))
         hits = []
@@ -106,16 +117,17 @@ class Search(StoreAccess):
         return hits
 
 
-async def _texts(opened: Opened, directory: str, after: str) -> list[FileText]:
-    return await opened.memory.texts(directory, after, _PAGE_BYTES)
+async def _contents(opened: Opened, directory: str, after: str) -> Sequence[Row]:
+    return await opened.memory.contents(directory, after, _PAGE_BYTES)
 
 
-def _matching(terms: Terms, texts: Sequence[FileText]) -> list[_Found]:
+def _matching(terms: Terms, rows: Sequence[Row]) -> list[_Found]:
     found = []
-    for text in texts:
-        counts = terms.counts(f"{text.path}\n{text.text}".casefold())
-        if any(counts):
-            found.append(_Found(text.version, counts, len(text.text)))
+    for path, content, version_id in rows:
+        if terms.may_be_in(content) or terms.may_be_in(path.encode()):
+            counts = terms.counts(f"{path}\n{content.decode()}".casefold())
+            if any(counts):
+                found.append(_Found(version_id, counts, len(content)))
     return found
 
 

@@ -177,6 +177,11 @@ class Memory:
     async def texts(self, directory: str, after: str, most_bytes: int) -> list[FileText]:
         """The files below a directory whose paths follow `after`, as many as have `most_bytes` together, but one at
         least if there is one."""
+        rows = await self.contents(directory, after, most_bytes)
+        return [FileText(path, content.decode(), version_id) for path, content, version_id in rows]
+
+    async def contents(self, directory: str, after: str, most_bytes: int) -> Sequence[Row]:
+        """The same as rows of a path, content in UTF-8 and a version."""
         where, values = "f.memory_id = $1 AND f.path > $2", [max(after, directory, key=str.encode)]
         if directory:
             where += " AND f.path < $3"
@@ -186,12 +191,11 @@ class Memory:
             *values,
         )
         fitting = sum(1 for _ in takewhile(lambda total: total <= most_bytes, accumulate(size for (size,) in sizes)))
-        rows = await self.all(
+        return await self.all(
             "SELECT f.path, v.content, f.version_id FROM files f JOIN file_versions v ON v.id = f.version_id "  # noqa: S608  # no value
             f"WHERE {where} ORDER BY f.path LIMIT {max(fitting, 1)}",
             *values,
         )
-        return [FileText(path, content.decode(), version_id) for path, content, version_id in rows]
 
     async def version(self, version_id: str) -> Version:
         row = await self.one(f"{_SELECT_VERSION} AND id = $2", askable(version_id))
