@@ -1,4 +1,5 @@
-"""`make bench`, or `python -m bench [directory] [sqlite] [postgres] [context] [service] [records[:FOLDER]]`.
+"""`make bench`, or `python -m bench [directory] [sqlite] [postgres] [context] [service] [threads]
+[records[:FOLDER]]`.
 
 Without names it runs all of them, and writes what they found to the documentation.
 """
@@ -12,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import context, directory, postgres, records, report, service, sqlite
+from bench import context, directory, postgres, records, report, service, sqlite, threads
 from bench.measure import SHOWN
 
 BENCHMARKS = {
@@ -21,6 +22,7 @@ BENCHMARKS = {
     "postgres": postgres.run,
     "context": context.run,
     "service": service.run,
+    "threads": threads.run,
     "records": records.run,
 }
 

@@ -27,11 +27,14 @@ class Shape:
     def starts_round(self, message):
         return message.kind == "a"
 
-    def tokens(self, message, tool_result_tokens=None):
-        return min(message.size, tool_result_tokens or message.size) if message.kind == "t" else message.size
+    def tokens(self, message):
+        return message.size
+
+    def over(self, message, tool_result_tokens):
+        return max(message.size - tool_result_tokens, 0) if message.kind == "t" else 0
 
     def lines(self, message, tool_result_tokens):
-        return [(message.kind, str(self.tokens(message, tool_result_tokens)))]
+        return [(message.kind, str(message.size))]
 
 
 SHAPE = Shape()
@@ -110,10 +113,9 @@ def test_a_window_is_whole_turns_within_its_limits_and_never_smaller_than_it_mus
     assert turns is None or len(earlier) <= turns
 
     def size(start):
-        limit = {True: 50, False: None}
         parts = [history[start : shown.current], history[shown.current :]]
         flags = [shown.shorten_earlier, shown.shorten_current]
-        return sum(SHAPE.tokens(m, limit[flag]) for part, flag in zip(parts, flags, strict=True) for m in part)
+        return sum(m.size - flag * SHAPE.over(m, 50) for part, flag in zip(parts, flags, strict=True) for m in part)
 
     if tokens is not None and shown.start != shown.current:
         assert size(shown.start) <= tokens

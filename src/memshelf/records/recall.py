@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import datetime
+from functools import partial
+from itertools import accumulate
 from typing import Literal, TypeAlias, TypeVar
 
 from memshelf.embedding.default import default_embedder
@@ -40,6 +42,7 @@ EmbedderChoice: TypeAlias = Embedder | Literal["default"] | None
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+_QUICK_RECORDS = 64
 _TO_SPARE = 16
 """How many more records are ranked than asked for, since some may stand in for those that they replace."""
 
@@ -90,11 +93,11 @@ class Recall:
         flat = await self._embed([passage for passages in texts for passage in passages], query=False)
         if flat is None:
             return [None] * len(texts)
-        found, at = list[bytes | None](), 0
-        for passages in texts:
-            found.append(flat[at : at + len(passages)].astype("<f2").tobytes())
-            at += len(passages)
-        return found
+        ends = list(accumulate(len(passages) for passages in texts))
+        rows = [flat[end - len(passages) : end] for end, passages in zip(ends, texts, strict=True)]
+        if len(rows) <= _QUICK_RECORDS:
+            return [each.astype("<f2").tobytes() for each in rows]
+        return await asyncio.to_thread(lambda: [each.astype("<f2").tobytes() for each in rows])
 
     async def search(self, query: str, *, limit: int, now: datetime | None, clock: datetime) -> list[tuple[int, float]]:
         """The keys of the records that answer the query best, with their scores, best first."""
@@ -134,7 +137,9 @@ class Recall:
         if not texts:
             return np.empty((0, self.embedder.dimension), np.float32)
         try:
-            vectors = _checked(await self.embedder.embed(texts, query=query), len(texts), self.embedder.dimension)
+            answer = await self.embedder.embed(texts, query=query)
+            check = partial(_checked, answer, len(texts), self.embedder.dimension)
+            vectors = check() if len(texts) <= _QUICK_RECORDS else await asyncio.to_thread(check)
         except (MemoryStoreError, ValueError) as error:
             if not self._said:
                 self._said = True

@@ -20,8 +20,10 @@ class MessageShape(Protocol[Message]):
 
     def starts_round(self, message: Message) -> bool: ...
 
-    def tokens(self, message: Message, tool_result_tokens: int | None = None) -> int:
-        """What the message takes, with each tool result counted as at most `tool_result_tokens`."""
+    def tokens(self, message: Message) -> int: ...
+
+    def over(self, message: Message, tool_result_tokens: int) -> int:
+        """How many tokens fewer it takes when each of its tool results takes at most so many."""
         ...
 
     def lines(self, message: Message, tool_result_tokens: int) -> list[tuple[str, str]]:

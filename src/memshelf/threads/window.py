@@ -47,16 +47,20 @@ def window(
     if tokens is None:
         start = 0 if turns is None else deque(islice(_starts(history, shape), turns + 1), maxlen=1)[0]
         return Window(start, current)
-    newest = sum(shape.tokens(each) for each in history[current:])
+    newest = sum(map(shape.tokens, history[current:]))
     too_much = newest > tokens
-    if not too_much:
-        start, all_fit = _reach(history, shape, turns, tokens - newest, None)
-        if all_fit:
-            return Window(start, current)
-    else:
-        newest = sum(shape.tokens(each, tool_result_tokens) for each in history[current:])
-    start, _ = _reach(history, shape, turns, tokens - newest, tool_result_tokens)
-    return Window(start, current, shorten_earlier=True, shorten_current=too_much)
+    if too_much:
+        newest -= sum(shape.over(each, tool_result_tokens) for each in history[current:])
+    start, room = current, tokens - newest
+    room_as_they_are = room
+    for earlier in islice(_starts(history, shape), 1, None if turns is None else turns + 1):
+        size = sum(map(shape.tokens, history[earlier:start]))
+        room_as_they_are -= size
+        room -= size - sum(shape.over(each, tool_result_tokens) for each in history[earlier:start])
+        if room < 0:
+            break
+        start = earlier
+    return Window(start, current, shorten_earlier=too_much or room_as_they_are < 0, shorten_current=too_much)
 
 
 def first_kept(history: Sequence[Message], shape: MessageShape[Message], max_messages: int) -> int:
@@ -74,21 +78,3 @@ def _starts(history: Sequence[Message], shape: MessageShape[Message]) -> Iterato
         if shape.starts_turn(history[index]):
             yield index
     yield 0
-
-
-def _reach(
-    history: Sequence[Message],
-    shape: MessageShape[Message],
-    turns: int | None,
-    room: int,
-    tool_result_tokens: int | None,
-) -> tuple[int, bool]:
-    """Where the oldest turn begins that is allowed and has room, and whether room was left for all that are allowed."""
-    starts = _starts(history, shape)
-    start = next(starts)
-    for earlier in islice(starts, turns):
-        room -= sum(shape.tokens(history[index], tool_result_tokens) for index in range(earlier, start))
-        if room < 0:
-            return start, False
-        start = earlier
-    return start, True

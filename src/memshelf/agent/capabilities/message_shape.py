@@ -54,12 +54,11 @@ class ModelMessageShape:
     def starts_round(self, message: ModelMessage) -> bool:
         return isinstance(message, ModelResponse)
 
-    def tokens(self, message: ModelMessage, tool_result_tokens: int | None = None) -> int:
+    def tokens(self, message: ModelMessage) -> int:
         total = 0
         for part in message.parts:
             if isinstance(part, BaseToolReturnPart):
-                took = self._count(_result(part))
-                total += took if tool_result_tokens is None else min(took, tool_result_tokens)
+                total += self._count(_result(part))
             elif isinstance(part, UserPromptPart) and not isinstance(part.content, str):
                 total += sum(self._content_tokens(item) for item in part.content)
             elif isinstance(part, ToolCallPart):
@@ -68,6 +67,10 @@ class ModelMessageShape:
                 total += self._count(content)
             total += _PART_TOKENS
         return total
+
+    def over(self, message: ModelMessage, tool_result_tokens: int) -> int:
+        results = [_result(part) for part in message.parts if isinstance(part, BaseToolReturnPart)]
+        return sum(max(self._count(result) - tool_result_tokens, 0) for result in results)
 
     def lines(self, message: ModelMessage, tool_result_tokens: int) -> list[Line]:
         lines: list[Line] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC
 
@@ -12,7 +14,9 @@ from memshelf.records.retrieval.index import Entry
 from memshelf.records.text import validate_record_text
 from memshelf.storage.ids import from_micros, micros
 
-__all__ = ["Draft", "cursor_position", "page_cursor", "page_limit", "record_missing"]
+__all__ = ["Draft", "cursor_position", "draft_all", "page_cursor", "page_limit", "record_missing"]
+
+_QUICK_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,14 @@ class Draft:
         return Entry(
             key, self.at, analysis.terms, self.new.thread, analysis.speaker, analysis.asks, replaced_by, vectors
         )
+
+
+async def draft_all(records: Iterable[NewRecord], max_chars: int, now: int) -> list[Draft]:
+    """A draft of each; a long text, or many, are taken apart off the event loop. `invalid_text`."""
+    new = list(records)
+    if sum(len(each.text) for each in new) <= _QUICK_CHARS:
+        return [Draft.of(each, max_chars, now) for each in new]
+    return await asyncio.to_thread(lambda: [Draft.of(each, max_chars, now) for each in new])
 
 
 def record_missing(record_id: str) -> MemoryStoreError:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from memshelf.origin import Origin
-from memshelf.records.backends.drafts import Draft, cursor_position, page_cursor, record_missing
+from memshelf.records.backends.drafts import Draft, cursor_position, draft_all, page_cursor, page_limit, record_missing
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall
 from memshelf.storage.ids import Mint
@@ -51,10 +51,12 @@ class InProcessRecordStore:
         self._recall.close()
 
     async def search(self, query: str, *, limit: int, now: datetime | None = None) -> builtins.list[MemoryRecord]:
+        page_limit(limit)
         found = await self._recall.search(query, limit=limit, now=now, clock=self._mint.clock())
         return [replace(self._kept[key].record, score=score) for key, score in found if key in self._kept]
 
     async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
+        page_limit(limit)
         after = cursor_position(cursor, self._epoch)
         keys = [key for key in self._kept if key > after]
         more = len(keys) > limit
@@ -76,7 +78,7 @@ class InProcessRecordStore:
         return (await self.add_many([new]))[0]
 
     async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
-        drafts = [Draft.of(new, self._max_chars, self._mint.now()) for new in records]
+        drafts = await draft_all(records, self._max_chars, self._mint.now())
         vectors = await self._recall.vectors([draft.analysis.passages for draft in drafts])
         replaced = [self._key(draft.new.replaces) for draft in drafts]
         now, changed, added = self._mint.now(), set[int](), []
@@ -98,7 +100,7 @@ class InProcessRecordStore:
 
     async def update(self, record_id: str, text: str) -> MemoryRecord:
         kept = self._kept[self._found(record_id)]
-        draft = Draft.of(replace(kept.draft.new, text=text), self._max_chars, kept.draft.at)
+        (draft,) = await draft_all([replace(kept.draft.new, text=text)], self._max_chars, kept.draft.at)
         vectors = await self._recall.vectors([draft.analysis.passages])
         key = self._found(record_id)  # it may be gone by now
         kept = self._kept[key]

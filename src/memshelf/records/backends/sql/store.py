@@ -14,7 +14,7 @@ from typing import Self, TypeAlias, TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
-from memshelf.records.backends.drafts import Draft, page_limit, record_missing
+from memshelf.records.backends.drafts import Draft, cursor_position, draft_all, page_limit, record_missing
 from memshelf.records.backends.sql.namespace import Changed, Missing, Namespace, model_id, open_namespace
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall
@@ -64,6 +64,7 @@ class SqlRecordStore:
         self._mint = mint or Mint()
         self._recall = Recall(embedder)
         self._model: int | None = None
+        self._model_of = -1
         self._seen = _NOTHING_SEEN
         self._filling: asyncio.Task[None] | None = None
         self._reindexing = False
@@ -96,10 +97,10 @@ class SqlRecordStore:
 
     async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
         page_limit(limit)
-        nothing = RecordPage((), None)
-        if cursor is None:
-            return await self._read(lambda namespace: namespace.page(limit, None), nothing)
-        return await self._write(lambda namespace: namespace.page(limit, cursor))
+        page = await self._read(lambda namespace: namespace.page(limit, cursor), None)
+        if page is None:  # there are no records, and no cursors of theirs
+            cursor_position(cursor, "")
+        return page if page is not None else RecordPage((), None)
 
     async def add(
         self,
@@ -114,8 +115,7 @@ class SqlRecordStore:
         return (await self.add_many([new]))[0]
 
     async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
-        now = self._mint.now()
-        drafts = [Draft.of(new, self._max_chars, now) for new in records]
+        drafts = await draft_all(records, self._max_chars, self._mint.now())
         if not drafts:
             return []
         vectors = await self._vectors(drafts)
@@ -126,7 +126,7 @@ class SqlRecordStore:
         if old is None:
             raise record_missing(record_id)
         now = self._mint.now()
-        draft = Draft.of(replace(old, text=text), self._max_chars, now)
+        (draft,) = await draft_all([replace(old, text=text)], self._max_chars, now)
         (vectors,) = await self._vectors([draft])
         return await self._write(lambda namespace: namespace.update(record_id, draft, vectors, self._model, now))
 
@@ -171,9 +171,8 @@ class SqlRecordStore:
         missing = await self._read(lambda namespace: namespace.missing(self._model, _BATCH), builtins.list[Missing]())
         if not missing:
             return 0
-        drafts = [
-            Draft.of(NewRecord(text=each.text, thread="" if each.turn else None), len(each.text), 0) for each in missing
-        ]
+        again = [NewRecord(text=each.text, thread="" if each.turn else None) for each in missing]
+        drafts = await draft_all(again, max(len(each.text) for each in missing), 0)
         vectors = await self._vectors(drafts)
         if self._model is not None and None in vectors:
             raise MemoryStoreError("unavailable", "The embedder cannot index the records now; what is done is kept.")
@@ -236,7 +235,9 @@ class SqlRecordStore:
         return lacks or bool(change.stale)
 
     def _index_in_background(self) -> None:
-        if not self._reindexing and (self._filling is None or self._filling.done()):
+        filling, loop = self._filling, asyncio.get_running_loop()
+        idle = filling is None or filling.done() or filling.get_loop() is not loop
+        if idle and not self._reindexing:
             self._filling = asyncio.create_task(self._fill_all())
 
     async def _fill_all(self) -> None:
@@ -256,9 +257,10 @@ class SqlRecordStore:
         return await self._recall.vectors([draft.analysis.passages for draft in drafts])
 
     async def _prepare(self) -> None:
-        embedder = self._recall.embedder
-        if embedder is not None and self._model is None:
+        embedder, generation = self._recall.embedder, self._engine.generation()
+        if embedder is not None and (self._model is None or self._model_of != generation):
             self._model = await self._engine.write(lambda transaction: model_id(transaction, embedder))
+            self._model_of = generation
 
     async def _read(self, script: Callable[[Namespace], Awaitable[T]], nothing: T) -> T:
         async def within(transaction: Transaction) -> T:
