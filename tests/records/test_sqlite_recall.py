@@ -174,9 +174,8 @@ from memshelf.records.backends.sqlite import SqliteRecordStore
 
 async def main():
     async with SqliteRecordStore(sys.argv[1], embedder=None) as store:
-        for each in range(30):
-            await store.add(f"marmalade {sys.argv[2]} {each}")
-        await store.delete((await store.list(limit=1)).records[0].id)
+        records = [await store.add(f"marmalade {sys.argv[2]} {each}") for each in range(30)]
+        await store.delete(records[0].id)
 
 asyncio.run(main())
 """
