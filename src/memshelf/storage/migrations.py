@@ -10,7 +10,7 @@ from typing import Literal
 
 from memshelf.errors import MemoryStoreError
 
-__all__ = ["APPLICATION_ID", "migrate", "steps", "too_new"]
+__all__ = ["APPLICATION_ID", "migrate", "require_ours", "steps", "too_new"]
 
 APPLICATION_ID = 0x4D534C46
 """Marks a SQLite file as ours ("MSLF")."""
@@ -38,6 +38,11 @@ def migrate(connection: sqlite3.Connection, begin: Callable[[sqlite3.Connection]
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def require_ours(connection: sqlite3.Connection) -> None:
+    """`unavailable` for a database that is not ours, or that a newer memshelf wrote. Nothing is changed."""
+    _applied(connection, len(steps("sqlite")))
 
 
 def _applied(connection: sqlite3.Connection, known: int) -> int:

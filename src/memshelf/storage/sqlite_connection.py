@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from memshelf.errors import MemoryStoreError
-from memshelf.storage.migrations import migrate
+from memshelf.storage.migrations import migrate, require_ours
 
 __all__ = ["PATIENCE", "begin", "connect", "error_kind", "identify", "is_busy", "refusal", "unavailable"]
 
@@ -44,6 +44,7 @@ def connect(path: str, *, durable: bool, query_only: bool) -> sqlite3.Connection
     except (OSError, sqlite3.Error) as error:
         raise unavailable(error) from error
     try:
+        _patiently(partial(require_ours, connection))  # before the switch to WAL, which would stay in a foreign file
         _configure(connection, durable)
         migrate(connection, begin)
         connection.execute("PRAGMA query_only = ON" if query_only else "PRAGMA busy_timeout = 0")
