@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,23 +43,22 @@ class Scorer:
         matched = scores > 0
         part = np.where(columns.in_thread, np.float32(weights.IN_THREAD), np.float32(1))
         scores += weights.ASKING * part * columns.asks
-        if question.times:
-            scores += weights.TIME * part * _in_time(columns.days, question.times)
+        timely = _in_time(columns.days, question.times) if question.times else np.zeros(len(scores), np.float32)
+        scores += weights.TIME * part * timely
         if question.speaker is not None:
             scores += weights.SPEAKER * part * (columns.speakers == question.speaker)
         if question.meaning is None or index.table is None:
             return _best(np.flatnonzero(columns.alive & matched), scores, limit)
-        return self._with_meaning(question, question.meaning, index.table, columns, scores, words.coverage, limit)
+        # What there is for the question besides closeness in meaning.
+        evidence = weights.COVERED * words.coverage + weights.SPEAKS_OF_SOMEBODY * question.speaks_of_somebody
+        evidence += weights.IN_TIME * float((timely * columns.alive).max())
+        if words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH:
+            evidence = math.inf
+        return self._with_meaning(question.meaning, index.table, columns, scores, evidence, limit)
 
     @staticmethod
     def _with_meaning(
-        question: Question,
-        meaning: Meaning,
-        table: Table,
-        columns: Columns,
-        scores: Floats,
-        coverage: float,
-        limit: int,
+        meaning: Meaning, table: Table, columns: Columns, scores: Floats, evidence: float, limit: int
     ) -> list[tuple[int, float]]:
         close = table.closeness(meaning.vector)
         passages = columns.over_neighbours(close)
@@ -71,9 +71,9 @@ class Scorer:
         candidates = candidates[columns.alive[candidates]]
         crowd = table.density(candidates)
         scores[candidates] -= share[candidates] * weights.DENSITY * crowd / deviation
-        if not question.times and known[candidates].all():
-            distinct = close[candidates] - weights.DENSITY_AT_FLOOR * crowd
-            if not _above_floor(float(distinct.max()), question, meaning, coverage):
+        if known[candidates].all():
+            distinct = float((close[candidates] - weights.DENSITY_AT_FLOOR * crowd).max())
+            if distinct - weights.GENERAL * meaning.general + evidence < weights.FLOOR:
                 return []
         return _best(candidates, scores, limit)
 
@@ -94,13 +94,6 @@ def _shrunk(close: Floats) -> tuple[float, float]:
     own = count / (count + _PRIOR_RECORDS)
     mean, deviation = (float(close.mean()), float(close.std())) if count else (0.0, 0.0)
     return own * mean + (1 - own) * _PRIOR_MEAN, max(own * deviation + (1 - own) * _PRIOR_DEVIATION, 1e-6)
-
-
-def _above_floor(close: float, question: Question, meaning: Meaning, coverage: float) -> bool:
-    if coverage >= weights.COVERED_ENOUGH:
-        return True
-    evidence = close - weights.GENERAL * meaning.general + weights.COVERED * coverage
-    return evidence + weights.SPEAKS_OF_SOMEBODY * question.speaks_of_somebody >= weights.FLOOR
 
 
 def _top(scores: Floats, count: int) -> Slots:

@@ -12,7 +12,7 @@ import math
 SATURATION, LENGTH_WEIGHT = 1.2, 0.6
 """BM25's k1 and b, over records; a passage of a conversation and a whole one are weighed alike."""
 
-DENSE, DENSE_IN_THREAD = 0.15, 0.1
+DENSE, DENSE_IN_THREAD = 0.12, 0.1
 """A standard deviation of closeness in meaning. A turn on its own says little of what it is about."""
 
 DENSITY, DENSITY_AT_FLOOR = 0.4, 0.3
@@ -38,19 +38,19 @@ ASKING, SPEAKER = -0.1, 0.1
 TIME = 0.85
 """A record of just the day that the question names."""
 
-DOUBT = 3.0
+DOUBT = 5.0
 """How many rare words must match before words alone are trusted."""
 
 IN_THREAD = 0.67
 """Brings the scores of turns, which have more parts, to those of single records."""
 
-GENERAL, COVERED, SPEAKS_OF_SOMEBODY, FLOOR = 0.5, 0.1, 0.08, 0.124
+GENERAL, COVERED, SPEAKS_OF_SOMEBODY, IN_TIME, FLOOR = 0.4, 0.1, 0.08, 0.08, 0.13
 """A question recalls nothing if its closest record is hardly closer to it than general knowledge and small talk
 (`background`) are, in cosines of the bundled model. Words of the question that a record has count for it, and a little
-that it speaks of somebody: "my", "the user", "他"."""
+that it speaks of somebody ("my", "the user", "他") or of a time that there are records of."""
 
-COVERED_ENOUGH = 0.4
-"""A record that has most words of the question is an answer in any case. (With each word once it is 0.4 to 0.8.)"""
+COVERED_ENOUGH, WORDS_ENOUGH = 0.5, 2
+"""A record that has half of the words of the question, by rarity, or two of them, is an answer in any case."""
 
 CLOSEST_MATTERS = 4
 """How many of those are compared with it."""
@@ -70,16 +70,12 @@ def rarity(records: int, holding: int) -> float:
     return math.log(1 + max(0.0, records - holding + 0.5) / (holding + 0.5))
 
 
-def coverage(best: float, reachable: float) -> float:
-    """The share of a question's words, by rarity, that the record with the score `best` has."""
-    return min(1.0, best / reachable * (SATURATION + 1) / _USUAL) if reachable else 0.0
-
-
 def scale(reachable: float, records: int) -> float:
     """Brings BM25 to the mix. A long question can match more, and then says more; but not in proportion."""
     return 1 / math.sqrt(reachable * (SATURATION + 1) * math.log(1 + records)) if reachable else 0.0
 
 
-def trust(best: float, covered: float, records: int) -> float:
+def trust(best: float, reachable: float, records: int) -> float:
     """How far words alone are trusted, from 0 to 1: if they cover the question, or if many of them match."""
+    covered = min(1.0, best / reachable * (SATURATION + 1) / _USUAL) if reachable else 0.0
     return 1 - (1 - covered) * math.exp(-best / _USUAL / math.log(1 + records) / DOUBT)

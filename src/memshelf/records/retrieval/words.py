@@ -21,6 +21,7 @@ class Words:
         self._single = np.zeros(len(index.keys), np.float32)
         self._passage = np.zeros(len(index.keys) if columns.threaded else 0, np.float32)
         self._thread = np.zeros(index.thread_count, np.float32)
+        held, count = np.zeros(len(index.keys), np.float32), np.zeros(len(index.keys), np.int32)
         reachable = 0.0
         for term, weight in terms.items():
             postings = np.frombuffer(index.postings.of(term), np.uint32)
@@ -31,11 +32,16 @@ class Words:
             reachable += rarity * (weights.SATURATION + 1)
             if len(slots):
                 self._add(slots, counts, rarity)
-        best = float(self._single.max())
-        self.coverage = weights.coverage(best, reachable)
-        """The share of the question's words, by rarity, that the best record has."""
+                if weight == 1.0:  # a single character may be a part of any word
+                    held[slots] += rarity
+                    count[slots] += 1
+        best, every = float(self._single.max()), reachable / (weights.SATURATION + 1)
+        self.coverage = float(held.max()) / every if every else 0.0
+        """The largest share of the question's words, by rarity, that a record has."""
+        self.count = int(count.max())
+        """The largest number of them."""
         self._scale = weights.scale(reachable, len(index))
-        self._trust = weights.trust(best, self.coverage, len(index))
+        self._trust = weights.trust(best, reachable, len(index))
 
     def _add(self, slots: Slots, counts: Floats, rarity: float) -> None:
         columns = self._columns
