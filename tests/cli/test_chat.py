@@ -128,7 +128,7 @@ def test_without_a_model_the_error_names_the_option_and_the_variable(run):
 def test_a_model_that_cannot_be_used_is_one_line_and_keeps_the_thread(run, model, monkeypatch, name, says):
     model.will([message("one")])
     run("chat", *MEMORY, "--thread", "t", "first")
-    before = Path(".memshelf/threads/t.json").read_bytes()
+    before = Path(".memshelf/threads/t.jsonl").read_bytes()
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("OPENAI_BASE_URL")
     ran = run("chat", *MEMORY, "--thread", "t", "--model", name, "second")
@@ -137,7 +137,7 @@ def test_a_model_that_cannot_be_used_is_one_line_and_keeps_the_thread(run, model
     assert ran.err.count("\n") == 1
     assert says in ran.err
     assert "Agent(" not in ran.err
-    assert Path(".memshelf/threads/t.json").read_bytes() == before
+    assert Path(".memshelf/threads/t.jsonl").read_bytes() == before
 
 
 def test_a_model_without_its_key_is_refused_before_the_first_prompt(terminal):
@@ -197,6 +197,14 @@ def test_a_model_that_fails_is_one_line_and_keeps_the_thread(run, model):
     assert _said(model.requests[2]) == ["first", "one", "third"]
 
 
+def test_a_thread_whose_first_question_failed_is_none(run, model):
+    model.will(400, [message("two")])
+    assert run("chat", *MEMORY, "--thread", "t", "first").code == 3
+    assert [path.name for path in Path(".memshelf/threads").iterdir()] == [".gitignore"]
+    assert run("chat", *MEMORY, "--thread", "t", "--new", "second").text == "two\n"
+    assert _said(model.requests[1]) == ["second"]
+
+
 def test_a_missing_extra_is_named(run):
     code = (
         "import sys; sys.modules['pydantic_ai'] = None; from memshelf.cli import main;"
@@ -214,9 +222,9 @@ def test_threads_are_private_and_ignored_by_version_control(run, model):
     run("chat", *MEMORY, "--thread", "工作", "first")
     threads = Path(".memshelf/threads")
     assert stat.S_IMODE(threads.stat().st_mode) == 0o700
-    assert stat.S_IMODE((threads / "工作.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((threads / "工作.jsonl").stat().st_mode) == 0o600
     assert (threads / ".gitignore").read_text() == "*\n"
-    assert sorted(path.name for path in threads.iterdir()) == [".gitignore", "工作.json"]
+    assert sorted(path.name for path in threads.iterdir()) == [".gitignore", "工作.jsonl"]
 
 
 def test_new_refuses_a_thread_that_exists(run, model):
@@ -226,16 +234,17 @@ def test_new_refuses_a_thread_that_exists(run, model):
     assert (ran.code, "exists already" in ran.err, len(model.requests)) == (2, True, 1)
 
 
-@pytest.mark.parametrize(
-    "content", [b"{", b"[]", b'{"format_version": 2}', b'{"state": {"thread_id": "t", "format_version": 99}}']
-)
-def test_a_file_that_is_no_thread_is_refused_and_left_as_it_is(run, model, content):
-    threads = Path(".memshelf/threads")
-    threads.mkdir(parents=True)
-    (threads / "t.json").write_bytes(content)
-    ran = run("chat", *MEMORY, "--thread", "t", "hello")
-    assert (ran.code, ran.err.count("\n"), "t.json" in ran.err) == (3, 1, True)
-    assert (threads / "t.json").read_bytes() == content
+def test_what_is_damaged_in_a_thread_is_skipped_with_a_warning_and_the_rest_goes_on(run, model):
+    model.will([message("one")], [message("two")])
+    run("chat", *MEMORY, "--thread", "t", "first")
+    thread = Path(".memshelf/threads/t.jsonl")
+    with thread.open("ab") as file:
+        file.write(b'[]\n{"torn')
+    ran = run("chat", *MEMORY, "--thread", "t", "second")
+    assert (ran.code, ran.text) == (0, "two\n")
+    assert set(ran.err.splitlines()) == {"warning: Session t: skipped what is no row, in 2 lines of its log"}
+    assert _said(model.requests[1]) == ["first", "one", "second"]
+    assert b'[]\n{"torn\n{' in thread.read_bytes()
 
 
 def test_where_nobody_can_be_asked_an_ask_is_a_refusal(run, model):
@@ -333,11 +342,12 @@ def test_ctrl_c_ends_a_single_question_with_130(run, model, terminal):
     chat.send("\x03")
     assert chat.end() == 130
     assert "Traceback" not in chat.seen
-    kept = json.loads(Path(".memshelf/threads/t.json").read_text())
-    assert kept["state"]["pending"] == []
+    rows = [json.loads(line) for line in Path(".memshelf/threads/t.jsonl").read_text().splitlines()]
+    assert [row["type"] for row in rows if row["type"] != "event"] == ["user", "assistant"] * 2
+    assert rows[-1]["event"] == "cursors"
 
 
-def test_a_killed_process_loses_at_most_the_turn_in_progress_and_holds_nothing(run, model, terminal):
+def test_a_killed_process_loses_no_question_and_holds_nothing(run, model, terminal):
     model.will([message("one")], Held([message("first half, second half")]), [message("three")])
     chat = terminal("chat", *MEMORY, "--thread", "t")
     chat.until("> ")
@@ -349,7 +359,7 @@ def test_a_killed_process_loses_at_most_the_turn_in_progress_and_holds_nothing(r
     os.kill(chat.process.pid, signal.SIGKILL)
     chat.process.wait()
     assert run("chat", *MEMORY, "--thread", "t", "third").text == "three\n"
-    assert _said(model.requests[2]) == ["first", "one", "third"]
+    assert _said(model.requests[2]) == ["first", "one", "second", "third"]
 
 
 def test_a_second_process_on_a_thread_is_refused_while_the_first_has_it(run, model, terminal):

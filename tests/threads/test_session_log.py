@@ -346,6 +346,23 @@ def test_a_boundary_that_keeps_what_is_not_there_keeps_the_rest(log, keep):
     assert _contents(log.load()) == ["summary", "next"]
 
 
+def test_rows_that_were_taken_back_are_left_out_of_a_resume_and_stay_in_the_file(log):
+    log.append("user", "first")
+    rows = log.extend([{"type": "user", "content": "oops"}, {"type": "event", "content": None, "event": "interrupted"}])
+    log.retract([row["id"] for row in rows])
+    log.append("user", "second")
+    assert [row["content"] for row in log.load() if row["type"] == "user"] == ["first", "second"]
+    assert [row["content"] for row in log.rows() if row["type"] == "user"] == ["first", "oops", "second"]
+    assert [row["content"] for row in log.search("oops")] == ["oops"]
+
+
+@pytest.mark.parametrize("rows", ["7", "[7, null]", '{"a": 1}', '["nobody"]'])
+def test_a_retraction_of_nothing_retracts_nothing(log, rows):
+    log.append("user", "first")
+    _damage(log, b'{"type":"event","event":"retracted","rows":%s}\n' % rows.encode())
+    assert _contents(log.load())[0] == "first"
+
+
 # --- seals ------------------------------------------------------------------------------------------------------------
 
 

@@ -12,11 +12,21 @@ from memshelf.cli.command import disk_paths, require_agent
 from memshelf.cli.memory import Mounted, disk_path, exists, locate, require, store_of
 from memshelf.files.mount import Access, FileMount
 
-__all__ = ["chat"]
+__all__ = ["chat", "threads_option"]
 
 Permission = Literal["allow", "ask", "deny"]
 
 _ACCESSES: tuple[Access, ...] = ("read", "write")
+
+
+threads_option = click.option(
+    "--threads",
+    shell_complete=disk_paths,
+    default=".memshelf/threads",
+    show_default=True,
+    metavar="DIR",
+    help="Where threads are kept.",
+)
 
 
 @click.command()
@@ -39,14 +49,7 @@ _ACCESSES: tuple[Access, ...] = ("read", "write")
 )
 @click.option("--thread", metavar="NAME", help="Go on with this thread, or start it. Without it, a new one is started.")
 @click.option("--new", is_flag=True, help="Refuse a --thread that exists already.")
-@click.option(
-    "--threads",
-    shell_complete=disk_paths,
-    default=".memshelf/threads",
-    show_default=True,
-    metavar="DIR",
-    help="Where threads are kept.",
-)
+@threads_option
 @click.option(
     "--always-load", multiple=True, metavar="PATH", help="Show the model this file in full, as README.md always is."
 )

@@ -30,7 +30,9 @@ from pydantic_ai import (
 )
 
 from memshelf.agent.builder import HarnessBuilder
+from memshelf.agent.capabilities.compaction import CompactionCapability
 from memshelf.agent.capabilities.files import FileMemoryCapability
+from memshelf.agent.capabilities.session import SessionLogCapability, session_state
 from memshelf.agent.model import ModelConfigurationError, usable_model
 from memshelf.agent.permissions import Permission, ToolPermissions
 from memshelf.agent.result import HarnessResult
@@ -41,11 +43,15 @@ from memshelf.agent.turn import Approval
 from memshelf.cli import render
 from memshelf.cli.command import Unavailable
 from memshelf.cli.memory import Mounted, Store, exists, origin
-from memshelf.cli.threads import Thread, ThreadFile, held, thread_name
+from memshelf.cli.thread import held, opened
 from memshelf.errors import MemoryStoreError
 from memshelf.files.mount import MemoryCursors
+from memshelf.threads.log import SessionLog
 
 __all__ = ["Party", "hold"]
+
+_CURSORS = "cursors"
+"""The event that says what the thread has seen of each memory. It belongs to the messages before it."""
 
 _UNANSWERED = ToolDenied("The user did not approve this call. Go on without it.")
 
@@ -58,13 +64,17 @@ class Party:
     memories: Sequence[Mounted]
     rules: Mapping[str, Permission]
 
-    def executable(self, cursors: MemoryCursors, *, may_ask: bool) -> Executable[str]:
+    def executable(self, cursors: MemoryCursors, log: SessionLog, *, may_ask: bool) -> Executable[str]:
         mounts = [each.mount for each in self.memories]
         rules = {rule: "deny" if each == "ask" and not may_ask else each for rule, each in self.rules.items()}
         try:
             return HarnessBuilder().build(
                 AgentSpec(model=self.model),
-                capabilities=[FileMemoryCapability(mounts, cursors=cursors, origin=origin())],
+                capabilities=[
+                    SessionLogCapability(log),
+                    CompactionCapability(),
+                    FileMemoryCapability(mounts, cursors=cursors, origin=origin()),
+                ],
                 permissions=ToolPermissions(rules=rules),
             )
         except ValueError as error:
@@ -74,19 +84,19 @@ class Party:
 def hold(party: Party, *, directory: Path, thread: str | None, new: bool, question: str | None) -> None:
     """Hold the thread and talk: once with a `question`, else until the user leaves."""
     unnamed = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    name = thread_name(thread) if thread is not None else unnamed
-    party.executable(MemoryCursors(), may_ask=True)  # mounts and rules that cannot be are refused before anything else
+    log = opened(directory, thread if thread is not None else unnamed, "--thread")
+    # Mounts and rules that cannot be are refused before anything else.
+    party.executable(MemoryCursors(), log, may_ask=True)
     try:
         usable_model(party.model)  # else a person would learn only after the first question that no key is set
     except ModelConfigurationError as error:
         raise Unavailable(str(error)) from None
-    with held(directory, name) as file, asyncio.Runner() as runner:
-        kept = file.load()
-        if new and kept is not None:
-            raise click.UsageError(f"Thread {name} exists already. Leave out --new to go on with it.")
+    with held(log), asyncio.Runner() as runner:
+        conversation = _Conversation(runner, party, log)
+        if new and not conversation.is_new:
+            raise click.UsageError(f"Thread {log.session_id} exists already. Leave out --new to go on with it.")
         if sys.stderr.isatty():
-            render.note(f"Thread {name}. To go on with it later: --thread {name}")
-        conversation = _Conversation(runner, party, file, kept or Thread())
+            render.note(f"Thread {log.session_id}. To go on with it later: --thread {log.session_id}")
         try:
             if question is None:
                 runner.run(_introduce(party.memories))
@@ -147,13 +157,21 @@ def _line() -> str:
 class _Conversation:
     """The turns of one thread. Whatever ends a turn, what was said is kept, and the next turn can follow."""
 
-    def __init__(self, runner: asyncio.Runner, party: Party, file: ThreadFile, thread: Thread) -> None:
+    def __init__(self, runner: asyncio.Runner, party: Party, log: SessionLog) -> None:
         self._runner = runner
         self._party = party
-        self._file = file
-        self._thread = thread
+        self._log = log
+        self._state = session_state(log)
+        rows = log.load()
+        seen = [row["content"] for row in rows if row["type"] == "event" and row.get("event") == _CURSORS]
+        self._cursors: dict[str, str] = seen[-1] if seen else {}
+        self._last_row = rows[-1]["id"] if rows else None
         self._may_ask = sys.stdin.isatty()
         self._asked: set[str] = set()
+
+    @property
+    def is_new(self) -> bool:
+        return self._state is None
 
     def say(self, text: str) -> str | None:
         """One turn, printed as it comes. Returns why it failed. Ctrl-C stops it, with `KeyboardInterrupt`.
@@ -180,7 +198,7 @@ class _Conversation:
         return _UNANSWERED
 
     def _pending(self) -> Sequence[PendingCall]:
-        return self._thread.state.pending if self._thread.state is not None else ()
+        return self._state.pending if self._state is not None else ()
 
     def _turn(self, text: str | None, approvals: Mapping[str, Approval]) -> str | None:
         try:
@@ -190,11 +208,11 @@ class _Conversation:
         return f"{type(failure).__name__}: {failure}" if failure is not None else None
 
     async def _run(self, text: str | None, approvals: Mapping[str, Approval]) -> Exception | None:
-        cursors = MemoryCursors(self._thread.cursors)
-        executable = self._party.executable(cursors, may_ask=self._may_ask)
+        cursors = MemoryCursors(self._cursors)
+        executable = self._party.executable(cursors, self._log, may_ask=self._may_ask)
         printer = _Printer(self._asked)
         try:
-            async with executable.stream(text, previous_state=self._thread.state, approvals=approvals) as stream:
+            async with executable.stream(text, previous_state=self._state, approvals=approvals) as stream:
                 async for event in stream:
                     printer.show(event)
         except asyncio.CancelledError as error:
@@ -208,11 +226,21 @@ class _Conversation:
         return stream.result.failure
 
     def _keep(self, result: HarnessResult[str], cursors: MemoryCursors) -> None:
-        """Store the thread, unless the model never answered: then the turn is as if it had not been."""
-        before = len(self._thread.state.messages) if self._thread.state is not None else 0
-        if any(isinstance(message, ModelResponse) and message.parts for message in result.state.messages[before:]):
-            self._thread = Thread(state=result.state, cursors=cursors.snapshot())
-            self._file.save(self._thread)
+        """Go on with the thread as it is now, unless the model never answered: then the turn is taken back."""
+        before = {message.run_id for message in self._state.messages} if self._state is not None else set()
+        answers = [each for each in result.state.messages if isinstance(each, ModelResponse) and each.parts]
+        if all(each.run_id in before for each in answers):
+            self._take_back()
+            return
+        self._state, self._cursors = result.state, cursors.snapshot()
+        self._last_row = self._log.append("event", self._cursors, event=_CURSORS)["id"]
+
+    def _take_back(self) -> None:
+        if self._state is None:
+            self._log.delete()
+            return
+        rows = [row["id"] for row in self._log.rows()]
+        self._last_row = self._log.retract(rows[rows.index(self._last_row) + 1 :])["id"]
 
 
 async def _close(memories: Sequence[Mounted]) -> None:

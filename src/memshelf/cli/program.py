@@ -21,6 +21,7 @@ from memshelf.cli.files import files
 from memshelf.cli.memories import memories
 from memshelf.cli.serve import keys, serve, verify
 from memshelf.cli.stores import stores
+from memshelf.cli.threads import threads
 from memshelf.cli.versions import versions
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.tools import Json, failure
@@ -69,6 +70,7 @@ def cli() -> None:
 
 cli.add_command(files)
 cli.add_command(chat)
+cli.add_command(threads)
 cli.add_command(demo)
 cli.add_command(serve)
 cli.add_command(keys)

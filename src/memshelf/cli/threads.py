@@ -1,116 +1,222 @@
-"""The threads of `memshelf chat`: one private JSON file each, held by one process at a time."""
+"""`memshelf threads`: what was said in conversations, kept by `memshelf chat` or by an agent with a session log."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import re
-import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Literal
+from datetime import datetime
 
 import click
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from memshelf.agent.state import HarnessState
-from memshelf.cli.command import Unavailable
+from memshelf.cli import render, times
+from memshelf.cli.chat import chat, threads_option
+from memshelf.cli.command import confirmed, disk_paths, json_option
+from memshelf.cli.memory import disk_path
+from memshelf.cli.thread import held, opened
+from memshelf.errors import MemoryStoreError
+from memshelf.threads.log import SessionLog
+from memshelf.threads.rows import Row, texts, tool_calls
+from memshelf.threads.transcript import transcript
 
-__all__ = ["Thread", "ThreadFile", "held", "thread_name"]
-
-_NAME = re.compile(r"[^\W_][\w.-]{0,47}")
-_PRIVATE = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class Thread(BaseModel):
-    """What is kept of one thread: the conversation, and what it has seen of each memory. The two belong together."""
-
-    model_config = ConfigDict(frozen=True)
-
-    format_version: Literal[1] = 1
-    state: HarnessState | None = None
-    cursors: dict[str, str] = {}
+__all__ = ["threads"]
 
 
-def thread_name(name: str) -> str:
-    """A thread's name in NFC: letters of any script, digits, `.`, `-` and `_`, at most 48 characters."""
-    name = unicodedata.normalize("NFC", name)
-    if _NAME.fullmatch(name) is None:
-        raise click.BadParameter(
-            f"{name!r} is no thread name: a letter or digit, then at most 47 of letters, digits, '.', '-' and '_'",
-            param_hint="--thread",
+@click.group()
+def threads() -> None:
+    """Look at conversations, go on with them, branch off, search, export, delete.
+
+    A thread is one file of JSON lines, which memshelf chat writes, or an agent with a session log.
+
+    \b
+    Examples:
+      memshelf threads list
+      memshelf threads show work
+      memshelf threads search "green tea"
+      memshelf threads resume work --memory user=.memory/user --model openai-responses:gpt-5
+    """
+
+
+def _complete_thread(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    del parameter
+    found = SessionLog.list_sessions(disk_path(context.params.get("threads") or ".memshelf/threads"))
+    return [each.session_id for each in found if each.session_id.startswith(incomplete)]
+
+
+thread_argument = click.argument("thread", shell_complete=_complete_thread)
+
+
+@threads.command("list")
+@threads_option
+@json_option
+def list_(threads: str, *, as_json: bool) -> None:
+    """List threads, the one that was used last first.
+
+    \b
+    Examples:
+      memshelf threads list
+      memshelf threads list --threads .sessions --json
+    """
+    found = SessionLog.list_sessions(disk_path(threads))
+    if as_json:
+        render.document(
+            {
+                "threads": [
+                    {
+                        "thread": each.session_id,
+                        "name": each.name,
+                        "preview": each.preview,
+                        "updated": each.updated.isoformat(),
+                        "bytes": each.bytes,
+                    }
+                    for each in found
+                ]
+            }
         )
-    return name
+    elif found:
+        rows = [
+            (each.session_id, times.shown(each.updated), str(each.bytes), each.name or each.preview) for each in found
+        ]
+        render.table(rows, header=("THREAD", "UPDATED", "SIZE", "BEGINS"), right=(2,))
+    elif render.on_terminal():
+        render.note("There are no threads.")
 
 
-class ThreadFile:
-    """The file of a thread that this process holds; from `held`."""
+@threads.command()
+@threads_option
+@json_option
+@thread_argument
+def show(thread: str, threads: str, *, as_json: bool) -> None:
+    """Print a thread as Markdown, or with --json every row of it, also what a compaction left behind.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def load(self) -> Thread | None:
-        """The thread, or `None` when it is new."""
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return None
-        try:
-            return Thread.model_validate_json(data)
-        except ValidationError as error:  # its own text would show the conversation
-            raise Unavailable(f"{self.path} cannot be read as a thread: {error.errors()[0]['msg']}") from None
-
-    def save(self, thread: Thread) -> None:
-        """Replace the file whole: after a crash at any instant it holds this thread or the one before."""
-        staged = self.path.with_name(f"{self.path.name}.new")  # only the holder of the thread writes there
-        descriptor = os.open(staged, _PRIVATE | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(thread.model_dump_json().encode())
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(self.path)
-        directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+    \b
+    Examples:
+      memshelf threads show work
+      memshelf threads show work --json
+    """
+    log = _existing(threads, thread)
+    if as_json:
+        render.document({"thread": log.session_id, "rows": list(log.rows())})
+    else:
+        render.show("".join(transcript(log.rows())))
 
 
-@contextmanager
-def held(directory: Path, name: str) -> Iterator[ThreadFile]:
-    """Hold a thread. Another process that holds it is refused; the system releases the thread of one that dies."""
-    for each in reversed([directory, *directory.parents]):
-        each.mkdir(mode=0o700, exist_ok=True)
-    ignore = directory / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")  # conversations are private; version control is not the place for them
-    with _locked(directory / f"{name}.lock", name):
-        yield ThreadFile(directory / f"{name}.json")
+_RESUMED = click.Argument(["thread"], shell_complete=_complete_thread)
 
 
-@contextmanager
-def _locked(path: Path, name: str) -> Iterator[None]:
-    while True:
-        lock = os.open(path, _PRIVATE, 0o600)
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise Unavailable(f"Thread {name} is in use by another process.") from None
-            if not _is_at(lock, path):
-                continue  # its holder removed it between our opening and locking it
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-            return
-        finally:
-            os.close(lock)
+@threads.command(params=[_RESUMED, *(each for each in chat.params if each.name not in ("thread", "new"))])
+@click.pass_context
+def resume(context: click.Context, /, thread: str, **options: object) -> None:
+    """Go on with a thread: memshelf chat --thread THREAD, for one that exists.
+
+    \b
+    Examples:
+      memshelf threads resume work --memory user=.memory/user --model openai-responses:gpt-5
+      memshelf threads resume work -m user=user.db "Where were we?"
+    """
+    _existing(str(options["threads"]), thread)
+    context.invoke(chat, thread=thread, new=False, **options)
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
+@threads.command()
+@threads_option
+@json_option
+@click.option("--at", metavar="ROW", help="Only up to this row, as `threads search` or `threads show --json` names it.")
+@thread_argument
+@click.argument("new_thread")
+def fork(thread: str, new_thread: str, threads: str, at: str | None, *, as_json: bool) -> None:
+    """Begin NEW_THREAD with what was said in THREAD; both then go their own way.
+
+    \b
+    Examples:
+      memshelf threads fork work work-2
+      memshelf threads fork work work-2 --at row_01a229c1a13f76f9827fa9814e7c4ce6
+    """
+    opened(disk_path(threads), new_thread, "NEW_THREAD")
+    forked = _existing(threads, thread).fork(new_thread, at)
+    rows = len(list(forked.rows())) - 1
+    if as_json:
+        render.document({"thread": forked.session_id, "from": thread, "rows": rows})
+    else:
+        render.line(f"Forked {thread} to {forked.session_id} ({rows} rows)")
+
+
+@threads.command()
+@threads_option
+@thread_argument
+@click.argument("file", shell_complete=disk_paths)
+def export(thread: str, file: str, threads: str) -> None:
+    """Write a thread to a new FILE that only you can read: Markdown if it ends in .md, else JSON lines.
+
+    \b
+    Examples:
+      memshelf threads export work work.md
+      memshelf threads export work work.jsonl
+    """
+    _existing(threads, thread).export(disk_path(file))
+    render.line(f"Exported {thread} to {render.visible_line(file)}")
+
+
+@threads.command()
+@threads_option
+@json_option
+@click.option("--thread", metavar="THREAD", help="Search this thread alone.", shell_complete=_complete_thread)
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many.")
+@click.argument("query")
+def search(query: str, threads: str, thread: str | None, limit: int, *, as_json: bool) -> None:
+    """Find what was said, in one thread or in all; the best of each thread first. To find nothing is no failure.
+
+    \b
+    Examples:
+      memshelf threads search "green tea"
+      memshelf threads search 绿茶 --thread work --json
+    """
+    directory = disk_path(threads)
+    if thread is not None:
+        logs = [_existing(threads, thread)]
+    else:
+        logs = [SessionLog(each.session_id, directory) for each in SessionLog.list_sessions(directory)]
+    found = [(log.session_id, row) for log in logs for row in log.search(query, limit)][:limit]
+    if as_json:
+        render.document({"query": query, "rows": [row | {"session_id": name} for name, row in found]})
+    elif found:
+        rows = [(name, _time(row), str(row.get("id")), row["type"], _line(row)) for name, row in found]
+        render.table(rows, header=("THREAD", "TIME", "ROW", "BY", "TEXT"))
+    elif render.on_terminal():
+        render.note("Nothing was found.")
+
+
+@threads.command()
+@threads_option
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@thread_argument
+def rm(thread: str, threads: str, *, yes: bool) -> None:
+    """Delete a thread for good.
+
+    \b
+    Examples:
+      memshelf threads rm work
+      memshelf threads rm work --yes
+    """
+    log = _existing(threads, thread)
+    if not yes:
+        confirmed(f"Delete {log.session_id} for good?", as_json=False, instead="say --yes")
+    with held(log):
+        log.delete()
+    render.line(f"Deleted {log.session_id}")
+
+
+def _existing(threads: str, thread: str) -> SessionLog:
+    log = opened(disk_path(threads), thread, "THREAD")
+    if not log.exists():
+        raise MemoryStoreError("not_found", f"There is no thread {log.session_id} in {threads}.")
+    return log
+
+
+def _time(row: Row) -> str:
     try:
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
+        return times.shown(datetime.fromisoformat(str(row.get("timestamp"))))
+    except ValueError:  # another program wrote the row
+        return ""
+
+
+def _line(row: Row) -> str:
+    called = [f"{call['name']} {' '.join(texts(call.get('args')))}" for call in tool_calls(row)]
+    return " ".join(" ".join([*texts(row.get("content")), *called]).split())

@@ -78,6 +78,12 @@ class SessionLog:
         """
         return self.append("compact_boundary", summary, keep=list(keep))
 
+    def retract(self, row_ids: Sequence[str]) -> Row:
+        """Append that these rows are no part of the conversation any more: `load` leaves them out. They stay for search
+        and export. For a question that is taken back, or asked again otherwise.
+        """
+        return self.append("event", None, event="retracted", rows=list(row_ids))
+
     def seal(self, *, suspended: bool = False) -> list[Row]:
         """Close a turn that was cut short, and return the rows that do: none if the last turn ended.
 
@@ -196,7 +202,12 @@ class SessionLog:
         kept: list[Row] = []
         boundary: Row | None = None
         wanted: set[str] = set()
+        gone: set[str] = set()
         for row in self._decoded(lines.backwards()):
+            if row["type"] == "event" and row.get("event") == "retracted":
+                gone.update(strings(row.get("rows")))
+            if row.get("id") in gone:
+                continue
             if boundary is None and row["type"] != "compact_boundary":
                 following.append(row)
             elif boundary is None:
