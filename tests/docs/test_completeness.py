@@ -20,6 +20,8 @@ from memshelf.cli import program
 from memshelf.files.context.deliver import Outcome
 from memshelf.files.instructions import FILE_PARAMETERS
 from memshelf.files.tools import FILE_TOOLS
+from memshelf.service.errors import _ANSWERS
+from memshelf.service.routes import extensions
 
 LANGUAGES = list(PAGES)
 
@@ -182,3 +184,12 @@ def _shape(value: object) -> object:
     if isinstance(value, list):
         return [_shape(value[0])] if value else []
     return type(value).__name__
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_operation_and_error_of_the_service_is_documented(language):
+    guide = page("docs/service.md", language)
+    own = [f"{each.method} /v1{each.path}" for each in extensions.OPERATIONS]
+    assert [operation for operation in own if f"`{operation}`" not in guide.text] == []
+    documented = {type for row in _rows(guide.prose) for type in re.findall(r"`(\w+)`", row[0])}
+    assert {type for _, type in _ANSWERS.values()} - documented == set()

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import example_model
+import example_service
 import pytest
 from pages import ALL, Block, Page, page
 
@@ -66,8 +67,20 @@ def _run(examples: list[Block], names: dict[str, object], capsys) -> None:
                 assert capsys.readouterr().out.splitlines() == promised, f"line {block.line}"
 
 
+@pytest.fixture
+def service(request, tmp_path_factory, monkeypatch):
+    """A service, for the pages that talk to one."""
+    if not example_service.needed(request.getfixturevalue("page")):
+        yield
+        return
+    with example_service.serving(tmp_path_factory.mktemp("service")) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield
+
+
 @pytest.mark.parametrize("page", _PAGES, ids=str)
-def test_examples_run_and_print_what_they_say(page, model, capsys):
+def test_examples_run_and_print_what_they_say(page, model, service, capsys):
     examples = _examples(page)
     assert examples
     names: dict[str, object] = {"__name__": "example"}

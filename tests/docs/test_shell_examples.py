@@ -8,9 +8,11 @@ import re
 import select
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import example_model
+import example_service
 import pytest
 from pages import ALL, Block, Page
 from preloaded import preloaded
@@ -135,8 +137,11 @@ def programs(tmp_path_factory):
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=str)
-def test_commands_do_what_the_document_shows(page, programs, tmp_path):
-    with example_model.serving() as (_, environment):
+def test_commands_do_what_the_document_shows(page, programs, tmp_path, tmp_path_factory):
+    with ExitStack() as stack:
+        _, environment = stack.enter_context(example_model.serving())
+        if example_service.needed(page):
+            environment |= stack.enter_context(example_service.serving(tmp_path_factory.mktemp("service")))
         _run(page, Shell(tmp_path, programs, environment))
 
 
