@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memshelf import Origin
 from memshelf.files.chain import ChainCheck, Facts, Stored, commitment, genesis, link
