@@ -29,7 +29,7 @@ try:
 
     from memshelf.embedding.blas import one_thread
     from memshelf.records.retrieval.scoring import Scorer
-    from memshelf.records.retrieval.vectors import Floats, Table, normalised
+    from memshelf.records.retrieval.vectors import Floats, Table, normalised, products
 except ImportError:  # the extra `embed` is not installed
     np = None  # type: ignore[assignment]  # checked before every use
     one_thread = nullcontext  # type: ignore[assignment]  # nothing to keep back
@@ -128,7 +128,7 @@ class Recall:
         questions, general = self._scale
         # All questions are alike in being questions; what is left is what this one is about.
         vector = normalised(vectors[0] - questions)[0]
-        closest = np.sort(general @ vector)[-weights.CLOSEST_MATTERS :]
+        closest = np.sort(products(general, vector))[-weights.CLOSEST_MATTERS :]
         return Meaning(vector, float(closest.mean()))
 
     async def _embed(self, texts: list[str], *, query: bool) -> Floats | None:

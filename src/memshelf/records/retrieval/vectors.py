@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memshelf.records.retrieval import weights
 
-__all__ = ["Floats", "Table", "normalised"]
+__all__ = ["Floats", "Table", "normalised", "products"]
 
 Floats = NDArray[np.float32]
 
@@ -58,11 +58,9 @@ class Table:
 
     def closeness(self, question: Floats) -> Floats:
         """The cosine of every slot: of its whole text and, where it has several sentences, of the best of them."""
-        found = _products(self.wholes.rows(), question)
+        found = products(self.wholes.rows(), question)
         if self._owners:
-            best = np.maximum.reduceat(
-                _products(self.sentences.rows(), question), np.frombuffer(self._starts, np.int32)
-            )
+            best = np.maximum.reduceat(products(self.sentences.rows(), question), np.frombuffer(self._starts, np.int32))
             owners = np.frombuffer(self._owners, np.int32)
             found[owners] += weights.SENTENCE * (best - found[owners])
         return found
@@ -89,8 +87,11 @@ class Table:
         return self._sample
 
 
-def _products(rows: Floats, vector: Floats) -> Floats:
-    # It is memory that bounds this, and einsum reads it in one stream: twice as fast as `@` for many rows.
+def products(rows: Floats, vector: Floats) -> Floats:
+    """The product of each row with the vector, on this thread.
+
+    `@` would wake other threads, which then spin; and for many rows, where memory bounds it, einsum is twice as fast.
+    """
     found: Floats = np.einsum("ij,j->i", rows, vector)
     return found
 

@@ -38,7 +38,7 @@ ASKING, SPEAKER = -0.1, 0.1
 TIME = 0.85
 """A record of just the day that the question names."""
 
-DOUBT = 5.0
+DOUBT = 2.0
 """How many rare words must match before words alone are trusted."""
 
 IN_THREAD = 0.67
