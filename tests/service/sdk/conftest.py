@@ -15,12 +15,12 @@ DIALECTS = {
 }
 
 
-@pytest.fixture(params=os.environ.get("MEMSHELF_TEST_DIALECTS", "").split())
+@pytest.fixture(scope="session", params=os.environ.get("MEMSHELF_TEST_DIALECTS", "").split())
 def dialect(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def options(dialect: str) -> dict[str, object]:
     base, headers = DIALECTS[dialect]
     return {
@@ -32,7 +32,7 @@ def options(dialect: str) -> dict[str, object]:
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def client(options: dict[str, object]) -> Iterator[anthropic.Anthropic]:
     with anthropic.Anthropic(**options) as client:  # type: ignore[arg-type]  # as they are documented
         yield client

@@ -24,7 +24,7 @@ def conflict(dialect, type):
     return "invalid_request_error" if dialect == "zhipu-old" else type
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def stores(client):
     return client.beta.memory_stores
 
