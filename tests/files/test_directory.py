@@ -479,3 +479,15 @@ async def test_ten_thousand_files_are_listed_and_one_change_among_them_is_seen(r
         assert ([match.path for match in found], more) == (["d77/777.md", "d77/7777.md"], False)
         await store.purge()
         assert [each.name for each in root.iterdir()] == [".memshelf"]
+
+
+async def test_changes_and_list_are_one_look_at_the_directory(root: Path) -> None:
+    async with DirectoryFileStore(root) as store:
+        await put(store, "a", "one")
+        feed, entries = await store.changes_and_list(None)
+        assert (feed, entries) == (await store.changes(None), await store.list())
+        assert await store.changes_and_list(feed.cursor) == (Changes(feed.cursor, ()), entries)
+        await put(store, "b", "two")
+        feed, entries = await store.changes_and_list(feed.cursor)
+        assert isinstance(feed, FullResync)
+        assert [entry.path for entry in entries] == ["a", "b"]

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
 from memshelf.origin import Origin
 
-__all__ = ["FileStore", "HistoryFileStore", "SearchableFileStore", "documented_by"]
+__all__ = ["FileStore", "HistoryFileStore", "ListsWithChanges", "SearchableFileStore", "documented_by"]
 
 Store = TypeVar("Store", bound=type)
 
@@ -131,6 +131,15 @@ class HistoryFileStore(FileStore, Protocol):
 
     async def replayed(self, origin: Origin) -> Version | None:
         """The version that this `(run_id, tool_call_id)` wrote, or `None`; always `None` when either is missing."""
+        ...
+
+
+@runtime_checkable
+class ListsWithChanges(Protocol):
+    """A file memory for which one look answers `changes` and `list` together, at the cost of one of them."""
+
+    async def changes_and_list(self, since: str | None) -> tuple[Changes | FullResync, builtins.list[FileEntry]]:
+        """What `changes` and `list` answer at one moment."""
         ...
 
 

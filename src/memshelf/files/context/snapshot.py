@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find
 from memshelf.files.model import Changes, FileEntry
 from memshelf.files.mount import FileMount
+from memshelf.files.protocol import ListsWithChanges
 
 __all__ = ["Snapshot", "read"]
 
@@ -35,11 +36,15 @@ class Snapshot:
 
 async def read(mount: FileMount, since: str | None) -> Snapshot:
     """Read one memory. An unchanged one is neither listed nor read, whatever its size."""
-    feed = await mount.store.changes(since)
+    listed: Sequence[FileEntry] | None = None
+    if isinstance(mount.store, ListsWithChanges):
+        feed, listed = await mount.store.changes_and_list(since)
+    else:
+        feed = await mount.store.changes(since)
     changed = feed.paths if since is not None and isinstance(feed, Changes) else None
     if changed == ():
         return Snapshot(mount.name, feed.cursor, changed)
-    entries = tuple(await mount.store.list())
+    entries = tuple(listed if listed is not None else await mount.store.list())
     existing = {entry.path for entry in entries}
     loaded: dict[str, str] = {}
     for path in mount.always_load:

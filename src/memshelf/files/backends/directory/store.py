@@ -117,8 +117,13 @@ class DirectoryFileStore:
         await self._apply(request)
 
     async def changes(self, since: str | None) -> Changes | FullResync:
-        cursor = (await asyncio.to_thread(self._scan)).cursor
-        return Changes(cursor, ()) if since == cursor else FullResync(cursor)
+        return (await self.changes_and_list(since))[0]
+
+    async def changes_and_list(self, since: str | None) -> tuple[Changes | FullResync, builtins.list[FileEntry]]:
+        """`changes` and `list` of one look at the directory."""
+        listing = await asyncio.to_thread(self._scan)
+        cursor = listing.cursor
+        return Changes(cursor, ()) if since == cursor else FullResync(cursor), [*listing.entries]
 
     async def purge(self) -> None:
         """Remove every file that a listing shows, by their names: what the disk does with the freed blocks is its own
