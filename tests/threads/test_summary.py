@@ -57,17 +57,22 @@ def test_shortening_holds_its_budget_and_is_the_same_each_time(text, budget):
         assert estimate_tokens(kept) <= budget + 1
 
 
-def test_a_request_tells_the_summary_so_far_and_what_was_said_since():
-    asked = summary_request("so far", [("user", "tea?"), ("assistant", "yes")], max_tokens=1_000)
+def _request(previous, lines, max_tokens):
+    return summary_request(previous, lines, summary_tokens=1_000, max_tokens=max_tokens)
+
+
+def test_a_request_tells_the_length_the_summary_so_far_and_what_was_said_since():
+    asked = _request("so far", [("user", "tea?"), ("assistant", "yes")], 1_000)
     assert asked == (
+        "Your summary has at most 750 words, or as many Chinese characters.\n\n"
         'The summary so far:\n"so far"\n\nWhat was said, one message a line:\n{"user":"tea?"}\n{"assistant":"yes"}'
     )
-    assert "so far:" not in summary_request(None, [("user", "tea?")], max_tokens=1_000)
+    assert "so far:" not in _request(None, [("user", "tea?")], 1_000)
 
 
 def test_a_request_that_would_be_too_long_leaves_out_the_oldest_and_says_so():
     lines = [("user", f"message {number} " + "word " * 100) for number in range(100)]
-    asked = summary_request("so far", lines, max_tokens=1_000)
+    asked = _request("so far", lines, 1_000)
     assert estimate_tokens(asked) < 1_200
     assert '{"note":"' in asked
     assert "message 99" in asked
@@ -77,14 +82,14 @@ def test_a_request_that_would_be_too_long_leaves_out_the_oldest_and_says_so():
 
 
 def test_one_message_that_is_too_long_is_shortened_rather_than_left_out():
-    asked = summary_request(None, [("user", "word " * 10_000)], max_tokens=1_000)
+    asked = _request(None, [("user", "word " * 10_000)], 1_000)
     assert "characters left out" in asked
     assert estimate_tokens(asked) < 1_000
 
 
 @given(st.text(), st.text())
 def test_content_cannot_pose_as_another_line(text, previous):
-    asked = summary_request(previous or None, [("user", text)], max_tokens=100_000)
+    asked = _request(previous or None, [("user", text)], 100_000)
     *_, line = asked.split("\n")
     assert json.loads(line) == {"user": text}
     assert not {"<", ">", "&"} & set(line)

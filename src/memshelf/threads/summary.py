@@ -30,11 +30,17 @@ _LEAD = (
 
 
 def summary_request(
-    previous: str | None, lines: Iterable[Line], *, max_tokens: int, count: TokenCounter = estimate_tokens
+    previous: str | None,
+    lines: Iterable[Line],
+    *,
+    summary_tokens: int,
+    max_tokens: int,
+    count: TokenCounter = estimate_tokens,
 ) -> str:
-    """The text that asks for a new summary: the previous one, then what was said since, in about `max_tokens`.
+    """The text that asks for a summary of `summary_tokens`: the previous one, then what was said since.
 
-    If there is more, the oldest lines are left out, and it is said so. Content cannot pose as another line.
+    It takes about `max_tokens`: if there is more, the oldest lines are left out, and it is said so. Content cannot pose
+    as another line.
     """
     room = max_tokens - count(previous or "")
     kept: list[str] = []
@@ -47,8 +53,9 @@ def summary_request(
         kept.append(line)
     if left_out := len(told) - len(kept):
         kept.append(_encode({"note": f"{left_out} earlier messages are left out"}))
+    length = f"Your summary has at most {summary_tokens * 3 // 4} words, or as many Chinese characters.\n\n"
     before = f"The summary so far:\n{_encode(previous)}\n\n" if previous else ""
-    return f"{before}What was said, one message a line:\n" + "\n".join(reversed(kept))
+    return f"{length}{before}What was said, one message a line:\n" + "\n".join(reversed(kept))
 
 
 def usable_summary(answer: str, *, max_tokens: int, count: TokenCounter = estimate_tokens) -> str | None:

@@ -23,7 +23,10 @@ from memshelf.threads.memory import WorkingMemory
 from memshelf.threads.summary import Line
 from memshelf.threads.tokens import TokenCounter
 
-__all__ = ["CompactionCapability", "context_tokens", "replace_history", "window_of"]
+__all__ = ["CompactionCapability", "checked_window", "context_tokens", "replace_history", "window_of"]
+
+_SUMMARY_TOKENS = 2_000
+"""It stands for a whole history, where that of a session is a reminder beside the newest turns."""
 
 
 class CompactionCapability(AbstractCapability[object]):
@@ -50,7 +53,9 @@ class CompactionCapability(AbstractCapability[object]):
         self._threshold = threshold
         self._window = checked_window(context_window_tokens)
         self._shape = ModelMessageShape(self._memory.count_tokens)
-        self._manager = CompressionManager(self._shape, threshold=threshold, count_tokens=self._memory.count_tokens)
+        self._manager = CompressionManager(
+            self._shape, threshold=threshold, summary_tokens=_SUMMARY_TOKENS, count_tokens=self._memory.count_tokens
+        )
 
     @classmethod
     @override
@@ -79,6 +84,7 @@ class CompactionCapability(AbstractCapability[object]):
                 memory.summary_model,
                 previous,
                 lines,
+                summary_tokens=_SUMMARY_TOKENS,
                 max_tokens=window // 2,
                 seconds=memory.summary_seconds,
                 count=memory.count_tokens,
@@ -100,6 +106,7 @@ class CompactionCapability(AbstractCapability[object]):
 
 
 def checked_window(tokens: int | None) -> int | None:
+    """The window that was given, or else `ValueError`."""
     if tokens is not None and tokens < 1:
         raise ValueError(f"context_window_tokens is None or at least 1, not {tokens!r}.")
     return tokens

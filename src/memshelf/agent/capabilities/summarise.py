@@ -23,15 +23,16 @@ async def ask_for_summary(
     previous: str | None,
     lines: Sequence[Line],
     *,
+    summary_tokens: int,
     max_tokens: int,
     seconds: float,
     count: TokenCounter,
 ) -> str:
-    """What the model `named`, or else the run's own, answers to up to `max_tokens` of `lines`.
+    """The summary in `summary_tokens` by the model `named`, or else the run's own, of up to `max_tokens` of `lines`.
 
     What it took counts as usage of the run. Raises whatever goes wrong, `TimeoutError` after `seconds` too.
     """
-    asked = summary_request(previous, lines, max_tokens=max_tokens, count=count)
+    asked = summary_request(previous, lines, summary_tokens=summary_tokens, max_tokens=max_tokens, count=count)
     model = named if named is not None else ctx.model
     async with asyncio.timeout(seconds), AsyncExitStack() as stack:
         if isinstance(model, str):

@@ -92,6 +92,7 @@ class SessionSummaryCapability(AbstractCapability[object]):
                 memory.summary_model,
                 told.summary if told else None,
                 lines,
+                summary_tokens=memory.summary_tokens,
                 max_tokens=_REQUEST_TOKENS,
                 seconds=memory.summary_seconds,
                 count=memory.count_tokens,
