@@ -103,7 +103,7 @@ def test_the_first_agent_stores_a_memory_that_its_next_run_is_shown(model, capsy
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_readme_has_the_first_example_of_the_agents_page(language):
-    on_an_agent, on_the_harness = _examples(page("README.md", language))
+    on_an_agent, on_the_harness, _on_the_service = _examples(page("README.md", language))
     assert "pydantic_ai import Agent" in on_an_agent.text
     assert on_the_harness.text == _examples(page("docs/agents.md", language))[0].text
 
