@@ -80,6 +80,7 @@ def serve(tmp_path: Path):
                 lifespan="on",
                 log_config=None,
                 access_log=False,
+                timeout_keep_alive=600,  # so that it is no timer of uvicorn that ends a connection here
             )
         )
         key = await Accounts(shelf.engine).create_key("default")
@@ -232,6 +233,16 @@ async def test_a_client_that_takes_no_answer_in_is_left(serve):
             writer.write(b"x" * 1_000)
             await asyncio.sleep(0.01)
         assert (await local.ask("GET", "/healthz"))[0] == 200
+
+
+async def test_a_body_that_goes_on_after_its_refusal_is_cut_off(serve):
+    async with serve(send_seconds=0.05) as local:
+        reader, writer = await asyncio.open_connection("127.0.0.1", local.port)
+        writer.write(b"POST /v1/memory_stores HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 401 ")
+        with contextlib.suppress(ConnectionResetError):
+            await reader.read()
+        writer.close()
 
 
 async def test_the_probes(serve):

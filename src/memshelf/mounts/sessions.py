@@ -197,7 +197,8 @@ class Sessions:
 
         async def select(transaction: Transaction) -> list[Session]:
             rows = await transaction.fetch(query, *values)
-            return [_session(row, await _mounts(transaction, row[0])) for row in rows]
+            mounts = await _mounts(transaction, [row[0] for row in rows])
+            return [_session(row, mounts.get(row[0], ())) for row in rows]
 
         found = await self._shelf.engine.read(select)
         items = tuple(found[:limit])
@@ -252,19 +253,31 @@ class Sessions:
         )
         if row is None:
             raise MemoryStoreError("not_found", f"There is no session {session_id}.")
-        return _session(row, await _mounts(transaction, session_id))
+        return _session(row, (await _mounts(transaction, [session_id])).get(session_id, ()))
 
 
-async def _mounts(transaction: Transaction, session_id: str) -> tuple[Mount, ...]:
+async def _mounts(transaction: Transaction, session_ids: Sequence[str]) -> dict[str, tuple[Mount, ...]]:
+    """What each of the sessions mounts, in order."""
+    if not session_ids:
+        return {}
+    marks = ", ".join(f"${number}" for number in range(1, len(session_ids) + 1))
     rows = await transaction.fetch(
-        "SELECT store_id, access, instructions, name, description, mount_path FROM session_resources "
-        "WHERE session_id = $1 ORDER BY position",
-        session_id,
+        "SELECT session_id, store_id, access, instructions, name, description, mount_path FROM session_resources "  # noqa: S608  # marks
+        f"WHERE session_id IN ({marks}) ORDER BY session_id, position",
+        *session_ids,
     )
-    return tuple(
-        Mount(store_id=id, access=access, instructions=instructions, name=name, description=description, path=path)
-        for id, access, instructions, name, description, path in rows
-    )
+    mounts: dict[str, tuple[Mount, ...]] = {}
+    for session_id, store_id, access, instructions, name, description, path in rows:
+        mount = Mount(
+            store_id=store_id,
+            access=access,
+            instructions=instructions,
+            name=name,
+            description=description,
+            path=path,
+        )
+        mounts[session_id] = (*mounts.get(session_id, ()), mount)
+    return mounts
 
 
 def _session(row: Row, mounts: tuple[Mount, ...]) -> Session:

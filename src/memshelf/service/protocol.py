@@ -34,7 +34,8 @@ class _TimedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:  # what uvicorn passes
         super().__init__(*args, **options)
         self._head_timer: asyncio.TimerHandle | None = None
-        self._send_timer: asyncio.TimerHandle | None = None
+        self._rest_timer: asyncio.TimerHandle | None = None
+        self._complete = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -46,6 +47,7 @@ class _TimedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._complete = False
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
 
@@ -53,25 +55,30 @@ class _TimedProtocol(HttpToolsProtocol):
         self._stop_timers()
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self._complete = True
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.transport.get_write_buffer_size() and self._send_timer is None:
-            self._send_timer = self.loop.call_later(self.send_seconds, self._answer_is_stuck)
+        # An answer may come before the body that it refuses has: then the rest of it is read, but not for ever.
+        if self._rest_timer is None and (not self._complete or self.transport.get_write_buffer_size()):
+            self._rest_timer = self.loop.call_later(self.send_seconds, self._rest_is_late)
 
     def _stop_timers(self) -> None:
-        for timer in (self._head_timer, self._send_timer):
+        for timer in (self._head_timer, self._rest_timer):
             if timer is not None:
                 timer.cancel()
-        self._head_timer = self._send_timer = None
+        self._head_timer = self._rest_timer = None
 
     def _head_is_late(self) -> None:
         self._head_timer = None
         message = f"The head of the request did not arrive within {self.head_seconds:g} seconds."
         self._refuse("408 Request Timeout", ApiError(408, "timeout_error", message))
 
-    def _answer_is_stuck(self) -> None:
-        self._send_timer = None
-        if self.transport.get_write_buffer_size():
+    def _rest_is_late(self) -> None:
+        self._rest_timer = None
+        if not self._complete or self.transport.get_write_buffer_size():
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
