@@ -23,6 +23,7 @@ from pydantic_ai import (
     RequestUsage,
     TextPart,
     ToolCallPart,
+    ToolReturn,
     ToolReturnPart,
     UserPromptPart,
 )
@@ -452,6 +453,29 @@ async def test_the_state_of_a_session_is_the_state_of_its_thread(log):
     assert HarnessState.model_validate_json(state.model_dump_json()) == state
     second = await executable.run("again", previous_state=state)
     assert session_state(log).messages == second.state.messages
+
+
+async def test_metadata_that_is_no_json_is_named_in_the_log(log):
+    script = Script(ToolCallPart("look", {}), "done")
+    agent = Agent(script.model, capabilities=[SessionLogCapability(log)])
+    agent.tool_plain(lambda: ToolReturn("seen", metadata={"handle": object()}), name="look")
+    assert (await agent.run("hi")).output == "done"
+    assert "<object object at" in Path(log.path).read_text()
+    assert [part.content for part in returns(session_state(log).messages)] == ["seen"]
+
+
+def test_calls_that_wait_and_cannot_be_read_are_closed_for_the_model(log):
+    log.append("user", "do it")
+    log.append("assistant", "", tool_calls=[{"id": "1", "name": "view", "args": {}}])
+    log.append("event", event="suspended", pending=[{"what": 1}])
+    state = session_state(log)
+    assert state.pending == []
+    assert [part.outcome for part in returns(state.messages)] == ["interrupted"]
+
+
+def test_two_logs_on_one_agent_are_refused(log):
+    with pytest.raises(ValueError, match="2 SessionLogCapability objects"):
+        Agent("test", capabilities=[SessionLogCapability(log), SessionLogCapability(log)])
 
 
 def test_a_session_without_messages_has_no_state(log):

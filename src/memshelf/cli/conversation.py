@@ -165,7 +165,7 @@ class _Conversation:
         rows = log.load()
         seen = [row["content"] for row in rows if row["type"] == "event" and row.get("event") == _CURSORS]
         self._cursors: dict[str, str] = seen[-1] if seen else {}
-        self._last_row = rows[-1]["id"] if rows else None
+        self._last_row = rows[-1].get("id") if rows else None
         self._may_ask = sys.stdin.isatty()
         self._asked: set[str] = set()
 
@@ -239,8 +239,9 @@ class _Conversation:
         if self._state is None:
             self._log.delete()
             return
-        rows = [row["id"] for row in self._log.rows()]
-        self._last_row = self._log.retract(rows[rows.index(self._last_row) + 1 :])["id"]
+        rows = [row.get("id") for row in self._log.rows()]
+        last = max((at for at, row in enumerate(rows) if row == self._last_row), default=-1)
+        self._last_row = self._log.retract([row for row in rows[last + 1 :] if row is not None])["id"]
 
 
 async def _close(memories: Sequence[Mounted]) -> None:

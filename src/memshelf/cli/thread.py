@@ -34,7 +34,7 @@ def opened(directory: Path, name: str, hint: str) -> SessionLog:
 @contextmanager
 def held(log: SessionLog) -> Iterator[None]:
     """Hold a thread. Another process that holds it is refused; the system releases the thread of one that dies."""
-    private_directory(log.directory)
+    private_directory(log.directory, durable=True)
     path = Path(log.directory, f"{log.session_id}.lock")
     while True:
         lock = os.open(path, _PRIVATE, 0o600)

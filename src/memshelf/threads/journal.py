@@ -18,20 +18,22 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe in 
 _FIRST_BLOCK, _LARGEST_BLOCK = 1 << 16, 1 << 22
 
 
-def private_directory(path: str) -> None:
+def private_directory(path: str, *, durable: bool) -> None:
     """Make a directory that only its user can read, and keep version control away from it, unless it exists."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         return
     except FileNotFoundError:
-        private_directory(os.path.dirname(path))
-        private_directory(path)
+        private_directory(os.path.dirname(path), durable=durable)
+        private_directory(path, durable=durable)
         return
     with suppress(FileExistsError):
         ignore = os.open(os.path.join(path, ".gitignore"), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(ignore, "wb") as file:
             file.write(b"*\n")
+    if durable:
+        _sync_directory(os.path.dirname(path))
 
 
 class Lines:
@@ -186,7 +188,7 @@ class Journal:
             try:
                 return os.open(self.path, _APPEND), False
             except FileNotFoundError:
-                private_directory(os.path.dirname(self.path))
+                private_directory(os.path.dirname(self.path), durable=self._durable)
             with suppress(FileExistsError):
                 return os.open(self.path, _APPEND | os.O_CREAT | os.O_EXCL, 0o600), True
 

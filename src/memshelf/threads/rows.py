@@ -31,6 +31,7 @@ ID_CHARS = 128
 ID_BYTES = 200
 _ID = re.compile(r"[^\W_][\w.@+=-]*")
 _RESERVED = frozenset({"type", "id", "parent_id", "session_id", "timestamp", "content"})
+_IDS = ("id", "run_id", "tool_call_id")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _DECODER = json.JSONDecoder()
 
@@ -80,7 +81,9 @@ def decode(line: bytes) -> Row | None:
         row = _DECODER.decode(line.decode())
     except (ValueError, RecursionError):
         return None
-    return row if isinstance(row, dict) and isinstance(row.get("type"), str) else None
+    if not isinstance(row, dict) or not isinstance(row.get("type"), str):
+        return None
+    return row if all(isinstance(row.get(key, ""), str | None) for key in _IDS) else None
 
 
 def tool_calls(row: Row) -> list[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pydantic_ai import ModelMessage, ModelResponse, RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.capabilities import CapabilityOrdering
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
@@ -15,6 +15,7 @@ from memshelf.agent.capabilities.first_input import history_replaced
 from memshelf.agent.capabilities.history import HistoryWindowCapability
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.agent.capabilities.session import SessionLogCapability
+from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import latest, replaced, rewrite, seen_since
 from memshelf.agent.capabilities.summarise import ask_for_summary
 from memshelf.agent.events import HistoryReplacedEvent
@@ -29,7 +30,7 @@ _SUMMARY_TOKENS = 2_000
 """It stands for a whole history, where that of a session is a reminder beside the newest turns."""
 
 
-class CompactionCapability(AbstractCapability[object]):
+class CompactionCapability(SingleCapability):
     """Replaces the history by a summary and the current turn when it takes `threshold` of the model's window.
 
     `context_window_tokens` is the window where the framework does not know the model's; if nobody does, nothing is
@@ -56,11 +57,6 @@ class CompactionCapability(AbstractCapability[object]):
         self._manager = CompressionManager(
             self._shape, threshold=threshold, summary_tokens=_SUMMARY_TOKENS, count_tokens=self._memory.count_tokens
         )
-
-    @classmethod
-    @override
-    def get_serialization_name(cls) -> str | None:
-        return None
 
     @override
     def get_ordering(self) -> CapabilityOrdering:

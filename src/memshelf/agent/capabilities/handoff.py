@@ -29,6 +29,7 @@ from memshelf.agent.capabilities.compaction import (
 from memshelf.agent.capabilities.first_input import SAID, say_before_input
 from memshelf.agent.capabilities.history import HistoryWindowCapability
 from memshelf.agent.capabilities.message_shape import ModelMessageShape, is_ours
+from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.permissions import TOOL_ID
 from memshelf.threads.compaction import cut
 from memshelf.threads.tokens import TokenCounter, estimate_tokens
@@ -49,7 +50,7 @@ _REMINDER = (
 _UNKNOWN_WINDOW = 32_000
 
 
-class HandoffCapability(AbstractCapability[object]):
+class HandoffCapability(SingleCapability):
     """Gives the model a `summarize` tool, and reminds it of it when the history takes `reminder` of its window.
 
     The tool replaces the history by the model's own summary and the current turn (of a long one, its input and newest
@@ -74,11 +75,6 @@ class HandoffCapability(AbstractCapability[object]):
         self._count = count_tokens
         self._shape = ModelMessageShape(count_tokens)
         self._summary: str | None = None
-
-    @classmethod
-    @override
-    def get_serialization_name(cls) -> str | None:
-        return None
 
     @override
     def get_ordering(self) -> CapabilityOrdering:

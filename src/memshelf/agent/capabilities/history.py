@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from memshelf.agent.capabilities.first_input import SAID, history_replaced
 from memshelf.agent.capabilities.message_shape import ModelMessageShape, is_ours, shorten_results
+from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import kept_from, rewrite
 from memshelf.threads.memory import WorkingMemory
 from memshelf.threads.window import Window, first_kept, window
@@ -20,7 +21,7 @@ from memshelf.threads.window import Window, first_kept, window
 __all__ = ["HistoryWindowCapability"]
 
 
-class HistoryWindowCapability(AbstractCapability[object]):
+class HistoryWindowCapability(SingleCapability):
     """Shows a model the newest turns of a thread, and keeps no more messages than `memory.max_messages`.
 
     At most `num_history_turns` turns before the current one (`None`: all, 0: none), as many as `memory.max_tokens` has
@@ -41,11 +42,6 @@ class HistoryWindowCapability(AbstractCapability[object]):
         self._turns = num_history_turns
         self._shape = ModelMessageShape(self._memory.count_tokens)
         self._begun = False
-
-    @classmethod
-    @override
-    def get_serialization_name(cls) -> str | None:
-        return None
 
     @override
     def get_ordering(self) -> CapabilityOrdering:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from pydantic_ai import AgentRunResult, DeferredToolRequests, ModelMessage, ModelRequest, ModelResponse, RunContext
 from pydantic_ai.capabilities import AbstractCapability, AgentNode, CapabilityOrdering, WrapRunHandler
 from pydantic_ai.messages import repair_messages
@@ -15,6 +16,7 @@ from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
 from memshelf.agent.capabilities.session_rows import Replayed, is_system_prompt, messages_of, rows_of
+from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import made_after, resumed
 from memshelf.agent.state import HarnessState, PendingCall, pending_calls, thread_state
 from memshelf.errors import MemoryStoreError
@@ -24,10 +26,11 @@ from memshelf.threads.rows import Row, strings
 __all__ = ["SessionLogCapability", "session_state"]
 
 _LOG = logging.getLogger(__name__)
+_PENDING = TypeAdapter(list[PendingCall])
 _HAS_ATTEMPTS = hasattr(AbstractCapability, "prepare_model_request")  # the oldest supported Pydantic AI has not
 
 
-class SessionLogCapability(AbstractCapability[object]):
+class SessionLogCapability(SingleCapability):
     """Writes every message of a session to `log`, and goes on with what is there.
 
     What a model is asked is in the log before it is asked, its response before the calls in it are made, and their
@@ -48,11 +51,6 @@ class SessionLogCapability(AbstractCapability[object]):
         self._instructions: str | None = None
         self._all_is_new = False
         self._state_is_new = False
-
-    @classmethod
-    @override
-    def get_serialization_name(cls) -> str | None:
-        return None  # a log is an object, so that a specification in JSON cannot name one
 
     @override
     def get_ordering(self) -> CapabilityOrdering:
@@ -75,7 +73,7 @@ class SessionLogCapability(AbstractCapability[object]):
         try:
             result = await handler()
             await _finished(lambda: self._close(ctx, result, state_before))
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             await _finished(lambda: self._cut_short(ctx))
             raise
         return result
@@ -140,11 +138,12 @@ class SessionLogCapability(AbstractCapability[object]):
             await _finished(lambda: self._log_new(ctx))
 
     def _new(self, ctx: RunContext[object]) -> list[ModelMessage]:
-        return [
-            message
-            for message in self._history
-            if id(message) not in self._rows and (message.run_id == ctx.run_id or self._all_is_new)
-        ]
+        new: list[ModelMessage] = []
+        for message in reversed(self._history):  # what is new is at the end
+            if id(message) in self._rows or not (message.run_id == ctx.run_id or self._all_is_new):
+                break
+            new.append(message)
+        return new[::-1]
 
     def _log_new(self, ctx: RunContext[object]) -> None:
         new = self._new(ctx)
@@ -213,7 +212,7 @@ def session_state(log: SessionLog) -> HarnessState | None:
         if row["type"] != "event":
             pending = []
         elif row.get("event") == "suspended":
-            pending = [PendingCall.model_validate(call) for call in row.get("pending") or ()]
+            pending = _pending(row)
         elif row.get("event") == "state" and isinstance(row.get("content"), dict):
             state = row["content"]
     history = repair_messages(history, repair_last_response=not pending)
@@ -229,6 +228,13 @@ def _replayed(rows: Sequence[Row]) -> tuple[list[ModelMessage], list[Replayed]]:
     keep = set(strings(boundary.get("keep")))
     kept = sum(each.rows[0].get("id") in keep and each.rows[0]["type"] != "system" for each in replayed)
     return resumed(history, str(boundary.get("content")), max(kept, 1)), replayed
+
+
+def _pending(row: Row) -> list[PendingCall]:
+    try:
+        return _PENDING.validate_python(row.get("pending"))
+    except ValidationError:  # edited by hand, or by a newer version
+        return []
 
 
 def _mark(message: ModelMessage) -> object:

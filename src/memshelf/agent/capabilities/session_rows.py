@@ -41,7 +41,8 @@ def rows_of(message: ModelMessage, instructions: str | None = None) -> list[Row]
 
     So are its instructions, where they are the `instructions` of the request that was logged before it in its run.
     """
-    [whole] = ModelMessagesTypeAdapter.dump_python([message], mode="json")
+    # Metadata of an application may be anything; no model is sent it, and a log needs no more than to name it.
+    [whole] = ModelMessagesTypeAdapter.dump_python([message], mode="json", fallback=repr)
     parts: list[Row] = whole.pop("parts")
     run_id = whole.pop("run_id")
     kept = _given(whole)

@@ -12,6 +12,7 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from typing_extensions import override
 
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
+from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import attach, latest
 from memshelf.agent.capabilities.summarise import ask_for_summary
 from memshelf.threads.memory import WorkingMemory
@@ -24,7 +25,7 @@ _REQUEST_TOKENS = 24_000
 """What one update may show the model. A turn is seldom a tenth of it."""
 
 
-class SessionSummaryCapability(AbstractCapability[object]):
+class SessionSummaryCapability(SingleCapability):
     """Shows the model the thread's summary at the end of its system prompt, and brings it up to date after each run.
 
     An update shows a model the summary so far and what was said since, so its cost does not grow with the thread. A
@@ -41,11 +42,6 @@ class SessionSummaryCapability(AbstractCapability[object]):
         self._memory = memory
         self._shape = ModelMessageShape(memory.count_tokens)
         self._shown: str | None = None
-
-    @classmethod
-    @override
-    def get_serialization_name(cls) -> str | None:
-        return None
 
     @override
     def get_ordering(self) -> CapabilityOrdering:
