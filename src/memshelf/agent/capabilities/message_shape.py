@@ -10,7 +10,6 @@ from pydantic_ai import (
     CachePoint,
     ModelMessage,
     ModelRequest,
-    ModelResponse,
     TextContent,
     TextPart,
     ToolCallPart,
@@ -40,36 +39,40 @@ class ModelMessageShape:
     def __init__(self, count: TokenCounter = estimate_tokens) -> None:
         self._count = count
 
+    # Parts are told by their kinds where thousands of messages are looked at: `isinstance` costs several times as much.
+
     def starts_turn(self, message: ModelMessage) -> bool:
-        if not isinstance(message, ModelRequest):
+        if message.kind != "request":
             return False
         said = False
         for part in message.parts:
-            if isinstance(part, UserPromptPart):
+            if part.part_kind == "user-prompt":
                 said = said or bool(user_said(part))
-            elif isinstance(part, BaseToolReturnPart):
+            elif part.part_kind == "tool-return":
                 return False
         return said
 
     def starts_round(self, message: ModelMessage) -> bool:
-        return isinstance(message, ModelResponse)
+        return message.kind == "response"
 
     def tokens(self, message: ModelMessage) -> int:
         total = 0
         for part in message.parts:
-            if isinstance(part, BaseToolReturnPart):
+            total += _PART_TOKENS
+            if part.part_kind == "tool-return" or part.part_kind == "builtin-tool-return":
                 total += self._count(_result(part))
-            elif isinstance(part, UserPromptPart) and not isinstance(part.content, str):
-                total += sum(self._content_tokens(item) for item in part.content)
-            elif isinstance(part, ToolCallPart):
+            elif part.part_kind == "tool-call":
                 total += self._count(part.args_as_json_str()) + self._count(part.tool_name)
             elif isinstance(content := getattr(part, "content", None), str):
                 total += self._count(content)
-            total += _PART_TOKENS
+            elif part.part_kind == "user-prompt":
+                total += sum(map(self._content_tokens, part.content))
         return total
 
     def over(self, message: ModelMessage, tool_result_tokens: int) -> int:
-        results = [_result(part) for part in message.parts if isinstance(part, BaseToolReturnPart)]
+        if message.kind != "request":
+            return 0
+        results = [_result(part) for part in message.parts if part.part_kind == "tool-return"]
         return sum(max(self._count(result) - tool_result_tokens, 0) for result in results)
 
     def lines(self, message: ModelMessage, tool_result_tokens: int) -> list[Line]:
