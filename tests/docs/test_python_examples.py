@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
 import inspect
 import os
 import re
@@ -30,6 +31,17 @@ executable = HarnessBuilder().build(spec, capabilities=(memory,))
 """What the fragments of a page take as given."""
 
 _PAGES = [each for each in ALL if any(block.kind == "python" for block in each.blocks)]
+
+
+# Examples, as users do, leave it to the end of the program to close the connections that Pydantic AI keeps.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def what_an_example_leaves_open_is_collected_with_it():
+    """Or else a later test would be blamed."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
