@@ -72,37 +72,37 @@ def test_a_redacted_version_leaves_no_byte(own):
     assert leaks(bytes_of(own)) == []
 
 
-def test_a_deleted_store_leaves_no_byte(own):
-    store = own.store()
-    memory = own.memory(store, f"/{PLACE}/a", SECRET)
-    own.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", {"content": f"{SECRET} 2"})
-    own.delete(f"/v1/memory_stores/{store}/memories/{memory['id']}")
-    assert own.delete(f"/v1/memory_stores/{store}").status == 200
-    assert leaks(bytes_of(own)) == []
-    assert leaks(told(own)) == []
+def test_a_deleted_store_leaves_no_byte(service):
+    store = service.store()
+    memory = service.memory(store, f"/{PLACE}/a", SECRET)
+    service.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", {"content": f"{SECRET} 2"})
+    service.delete(f"/v1/memory_stores/{store}/memories/{memory['id']}")
+    assert service.delete(f"/v1/memory_stores/{store}").status == 200
+    assert leaks(bytes_of(service)) == []
+    assert leaks(told(service)) == []
 
 
-def test_the_log_names_requests_and_nothing_that_people_wrote(own):
-    store = own.store(name=SECRET)
-    own.memory(store, f"/{PLACE}", SECRET)
+def test_the_log_names_requests_and_nothing_that_people_wrote(service):
+    store = service.store(name=SECRET)
+    service.memory(store, f"/{PLACE}", SECRET)
     for path in (
         f"/v1/{PLACE}",
         f"/{PLACE}",
         f"/v1/memory_stores/{PLACE}",
         f"/v1/memory_stores/{store}/memories?page={PLACE}",
     ):
-        assert own.get(path).status in (400, 404)
-    own.post(f"/v1/memory_stores/{store}/memories", data=f'{{"{PLACE}": "{SECRET}"'.encode())
-    own.get("/v1/memory_stores", key=PLACE)
-    own.call("GET", "/v1/memory_stores", headers={"user-agent": PLACE, "referer": PLACE})
-    assert leaks(told(own)) == []
-    assert own.key.encode() not in told(own)
-    lines = own.log.read_text().splitlines()
+        assert service.get(path).status in (400, 404)
+    service.post(f"/v1/memory_stores/{store}/memories", data=f'{{"{PLACE}": "{SECRET}"'.encode())
+    service.get("/v1/memory_stores", key=PLACE)
+    service.call("GET", "/v1/memory_stores", headers={"user-agent": PLACE, "referer": PLACE})
+    assert leaks(told(service)) == []
+    assert service.key.encode() not in told(service)
+    lines = service.log.read_text().splitlines()
     assert any(
         '"route":"/v1/memory_stores/{memory_store_id}/memories"' in line and '"status":200' in line for line in lines
     )
 
 
-def test_of_a_key_only_a_hash_is_kept(own):
-    own.new_key("other")
-    assert own.key.encode() not in bytes_of(own)
+def test_of_a_key_only_a_hash_is_kept(service):
+    service.new_key("other")
+    assert service.key.encode() not in bytes_of(service)

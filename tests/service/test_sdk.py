@@ -56,8 +56,9 @@ def run_suite(service: Service, version: str, dialects: str, path: str = "") -> 
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
-def test_the_installed_sdk(service: Service) -> None:
-    run_suite(service, anthropic.__version__, "anthropic zhipu zhipu-old")
+def test_the_installed_sdk(service: Service, engine: str) -> None:
+    # What the older protocol changes, no database sees.
+    run_suite(service, anthropic.__version__, "anthropic zhipu zhipu-old" if engine == "sqlite" else "anthropic zhipu")
 
 
 def test_an_older_sdk(service: Service, engine: str, older_sdk: str) -> None:

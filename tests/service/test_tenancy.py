@@ -204,9 +204,7 @@ def test_a_sessions_token_does_nothing_else(service, session):
 
 
 @pytest.mark.parametrize("end", ["archive", "terminate", "delete"])
-def test_a_sessions_token_ends_with_the_session(start, end):
-    service = start()
-    service.first_key()
+def test_a_sessions_token_ends_with_the_session(service, end):
     store = service.store()
     body = {"agent": "a", "environment_id": "e", "resources": [{"type": "memory_store", "memory_store_id": store}]}
     id = service.post("/v1/sessions", body).json["id"]
