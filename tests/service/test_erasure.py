@@ -72,14 +72,14 @@ def test_a_redacted_version_leaves_no_byte(own):
     assert leaks(bytes_of(own)) == []
 
 
-def test_a_deleted_store_leaves_no_byte(service):
-    store = service.store()
-    memory = service.memory(store, f"/{PLACE}/a", SECRET)
-    service.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", {"content": f"{SECRET} 2"})
-    service.delete(f"/v1/memory_stores/{store}/memories/{memory['id']}")
-    assert service.delete(f"/v1/memory_stores/{store}").status == 200
-    assert leaks(bytes_of(service)) == []
-    assert leaks(told(service)) == []
+def test_a_deleted_store_leaves_no_byte(own):
+    store = own.store()
+    memory = own.memory(store, f"/{PLACE}/a", SECRET)
+    own.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", {"content": f"{SECRET} 2"})
+    own.delete(f"/v1/memory_stores/{store}/memories/{memory['id']}")
+    assert own.delete(f"/v1/memory_stores/{store}").status == 200
+    assert leaks(bytes_of(own)) == []
+    assert leaks(told(own)) == []
 
 
 def test_the_log_names_requests_and_nothing_that_people_wrote(service):
