@@ -11,7 +11,8 @@ __all__ = ["FileFormat", "FileMemoryLimits", "StoreLimits"]
 class FileFormat:
     """What a memory file may look like. Sizes are UTF-8 bytes.
 
-    Lowering a limit keeps what is stored readable; only new writes are held to it.
+    Lowering a limit keeps what is stored readable; only new writes are held to it. All but `path_bytes`: a path that is
+    longer than it can no longer be addressed.
     """
 
     max_file_bytes: int = 65_536

@@ -10,7 +10,7 @@ from pages import ALL, FOR_DEVELOPERS, ROOT, Page
 EVERY = [*ALL, Page(ROOT / "CHANGELOG.md", "CHANGELOG.md", "en")]
 EVERY += [Page(ROOT / name, name, "en") for name in FOR_DEVELOPERS if (ROOT / name).exists()]
 _OF_A_WORKPLACE = re.compile(
-    r"/work/|/tmp/|/home/|/root/|/Users/|/envs/|\bseeds/|\bshared/|\bissue #?\d|\bbrief\b|TODO|FIXME|XXX", re.IGNORECASE
+    rf"{re.escape(str(ROOT))}/|/tmp/|/home/|/root/|/Users/|/envs/|\bissue #?\d|\bbrief\b|TODO|FIXME|XXX", re.IGNORECASE
 )
 
 
