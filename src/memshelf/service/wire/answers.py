@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from memshelf.service.errors import ErrorType
+
 __all__ = [
     "DeletedMemory",
     "DeletedSession",
@@ -45,20 +47,7 @@ class CurrentFile(_Answer):
 
 
 class ErrorBody(_Answer):
-    type: Literal[
-        "invalid_request_error",
-        "authentication_error",
-        "permission_error",
-        "not_found_error",
-        "memory_path_conflict_error",
-        "memory_precondition_failed_error",
-        "conflict_error",
-        "request_too_large",
-        "rate_limit_error",
-        "timeout_error",
-        "api_error",
-        "overloaded_error",
-    ]
+    type: ErrorType
     message: str
     conflicting_memory_id: str = Field(default="", description="With a path conflict only.")
     conflicting_path: str = Field(default="", description="With a path conflict only.")
