@@ -34,7 +34,7 @@ test: $(VENV)/.dev
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check
-	$(BIN)/ruff check
+	$(BIN)/ruff check --no-cache
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -24,6 +24,7 @@ from memshelf.testing import refused
 
 sys.path.append(str(Path(__file__).parent))
 from faulty import AFTER, BEFORE, proxied
+
 from hosted import URL, account, served
 
 NOBODY = Origin()
