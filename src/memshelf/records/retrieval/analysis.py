@@ -13,7 +13,7 @@ __all__ = ["ANALYSIS", "Analysis", "analyse"]
 ANALYSIS = 1
 """The version of everything below and of `terms`: a record analysed by another one is analysed again."""
 
-_SPEAKER = re.compile(r"^([^\s:：\[\]]{1,20}(?: [^\s:：\[\]]{1,20}){0,2})\s?[:：]\s*(?=\S)")
+_SPEAKER = re.compile(r"^([^\s\0:：\[\]]{1,20}(?: [^\s\0:：\[\]]{1,20}){0,2})\s?[:：]\s*(?=\S)")
 _CAPTION = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 
