@@ -116,7 +116,7 @@ async def dead_rows(intruder):
     """The rows that no query shows but the files of the database still hold, as text."""
     await intruder.execute("CREATE EXTENSION IF NOT EXISTS pageinspect SCHEMA pg_catalog")
     found = []
-    for table in ("file_versions", "files"):
+    for table in ("file_versions", "file_places", "files"):
         toast = await intruder.fetchval(
             "SELECT reltoastrelid::regclass::text FROM pg_class WHERE oid = $1::regclass", table
         )
@@ -130,7 +130,7 @@ async def dead_rows(intruder):
 
 async def index_entries(intruder):
     found = []
-    for index in ("file_versions_by_path", "files_pkey"):
+    for index in ("file_places_pkey", "files_pkey"):
         pages = await intruder.fetchval("SELECT pg_relation_size($1::regclass) / 8192", index)
         for page in range(1, pages):
             query = "SELECT data FROM bt_page_items($1, $2)"

@@ -88,3 +88,21 @@ def test_a_start_that_waited_for_another_finds_the_work_done(connection, tmp_pat
 
     migrate(connection, begin_late)
     assert connection.execute("SELECT count(*) FROM erasures").fetchone() == (1,)
+
+
+def test_an_older_database_learns_where_its_files_have_stood(connection, monkeypatch):
+    steps = migrations.steps("sqlite")
+    monkeypatch.setattr(migrations, "steps", lambda _: steps[:3])
+    migrate(connection, begin)
+    connection.execute(
+        "INSERT INTO memories (id, name, epoch, head_seq, head_link, created_at) VALUES (1, 'm', 'e', 3, '', 0)"
+    )
+    for seq, path in ((1, "a"), (2, "a"), (3, "b"), (4, None)):
+        connection.execute(
+            "INSERT INTO file_versions (memory_id, seq, id, file_id, operation, moved, path, commitment, link, "
+            "created_at) VALUES (1, ?, ?, 'f', 'modified', 0, ?, '', '', 0)",
+            (seq, str(seq), path),
+        )
+    monkeypatch.setattr(migrations, "steps", lambda _: steps)
+    migrate(connection, begin)
+    assert connection.execute("SELECT * FROM file_places").fetchall() == [(1, "a", "f"), (1, "b", "f")]

@@ -35,7 +35,6 @@ class Job:
         self.future: asyncio.Future[Any] = loop.create_future()
         self.erases = erases
         self.single = single
-        self.single = single
         self.result: object = None
         self.error: Exception | None = None
 

@@ -162,6 +162,18 @@ class HistoryFileStoreContract(StoreContract):
         assert await contents(store) == {"a": "two"}
 
     @scenario
+    async def test_a_file_is_found_by_a_path_as_long_as_a_version_names_it(self, store: HistoryFileStore) -> None:
+        first = await store.write("a", "1", expected=None, origin=ORIGIN)
+        second = await store.write("a", "2", expected=first, origin=ORIGIN)
+        third = await store.move("a", "b", expected=second, origin=ORIGIN)
+        await store.redact(first, by="ann")
+        history = [third, second, first]
+        assert [each.id for each in (await store.versions("a")).versions] == history
+        await store.redact(second, by="ann")
+        assert (await store.versions("a")).versions == ()
+        assert [each.id for each in (await store.versions("b")).versions] == history
+
+    @scenario
     async def test_the_current_version_of_a_live_file_is_not_redacted(self, store: HistoryFileStore) -> None:
         version = await store.write("a", "one", expected=None, origin=ORIGIN)
         await refused("forbidden", store.redact(version, by="ann"))

@@ -146,6 +146,11 @@ async def _follow(memory: Memory, archive: Checked, described: Callable[[str], s
         "(SELECT file_id, max(seq) AS last, min(created_at) AS first FROM file_versions WHERE memory_id = $1 "
         "GROUP BY file_id) ends ON ends.last = v.seq WHERE v.memory_id = $1 AND v.operation <> 'deleted'"
     )
+    await execute(
+        "INSERT INTO file_places (memory_id, path, file_id) SELECT DISTINCT memory_id, path, file_id "
+        "FROM file_versions WHERE memory_id = $1 AND path IS NOT NULL ON CONFLICT DO NOTHING",
+        memory.id,
+    )
     for file_id, version_id, path, size, first in rows:
         content = await memory.one("SELECT content FROM file_versions WHERE memory_id = $1 AND id = $2", version_id)
         line = described(content[0].decode()) if content is not None else None

@@ -27,6 +27,7 @@ _INSERT_FILE = (
     "INSERT INTO files (memory_id, path, file_id, version_id, size, description, created_at) "
     "VALUES ($1, $2, $3, $4, $5, $6, $7)"
 )
+_INSERT_PLACE = "INSERT INTO file_places (memory_id, path, file_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 _UPDATE_FILE = (
     "UPDATE files SET path = $1, version_id = $2, size = $3, description = $4 WHERE memory_id = $5 AND path = $6"
 )
@@ -149,9 +150,10 @@ async def record(
         live = _DELETE_FILE, (memory.id, before.file.path)
     else:
         live = _UPDATE_FILE, (commit.path, facts.id, size, line, memory.id, before.file.path)
-    await memory.transaction.change(
-        (_INSERT_VERSION, version), (_MOVE_HEAD, (facts.seq, sealed, files, memory.id)), live
-    )
+    changes = [(_INSERT_VERSION, version), (_MOVE_HEAD, (facts.seq, sealed, files, memory.id)), live]
+    if before is None or facts.moved:
+        changes.append((_INSERT_PLACE, (memory.id, commit.path, facts.file_id)))
+    await memory.transaction.change(*changes)
     return Recording(facts, Head(head.epoch, facts.seq, sealed), commit.path, sha256, size, created_at)
 
 
@@ -174,6 +176,12 @@ async def redact(memory: Memory, version_id: str, by: str, mint: Mint) -> Versio
         memory.id,
         version_id,
     )
+    await memory.transaction.execute(
+        "DELETE FROM file_places WHERE memory_id = $1 AND file_id = $2 AND NOT EXISTS (SELECT 1 FROM file_versions v "
+        "WHERE v.memory_id = $1 AND v.file_id = $2 AND v.path = file_places.path)",
+        memory.id,
+        version.file_id,
+    )
     await _want_erasure(memory)
     return await memory.version(version_id)
 
@@ -184,6 +192,7 @@ async def purge(memory: Memory, mint: Mint) -> None:
     epoch = mint.random(16).hex()
     execute = memory.transaction.execute
     await execute("DELETE FROM files WHERE memory_id = $1", memory.id)
+    await execute("DELETE FROM file_places WHERE memory_id = $1", memory.id)
     await execute("DELETE FROM file_versions WHERE memory_id = $1", memory.id)
     await execute(
         "UPDATE memories SET epoch = $1, head_seq = 0, head_link = $2, files = 0 WHERE id = $3",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import accumulate, takewhile
 from typing import Any
 
@@ -28,14 +29,18 @@ BASIC_FIELDS = VERSION_FIELDS.replace("content", "NULL")
 """The same without its content."""
 
 _SELECT_VERSION = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1"  # noqa: S608  # no value
-# `last` is the memory as it stands when its lock is had, `seen` as it stood when the statement began to wait for it.
-_SELECT_HEAD_AND_LIVE = (
-    "WITH last AS (SELECT id, epoch, head_seq, head_link FROM memories WHERE id = $1{lock}) "
-    "SELECT last.epoch, last.head_seq, last.head_link, seen.head_link, f.version_id, f.file_id, f.description, "
-    "f.created_at, v.content FROM last JOIN memories seen ON seen.id = last.id "
-    "LEFT JOIN files f ON f.memory_id = last.id AND f.path = $2 LEFT JOIN file_versions v ON v.id = f.version_id"
-)
 _MOST_TEXTS = 1_000
+
+
+@cache
+def _select_head_and_live(lock: str) -> str:
+    # `last` is the memory as it stands when its lock is had, `seen` as it stood when the statement began to wait.
+    return (
+        f"WITH last AS (SELECT id, epoch, head_seq, head_link FROM memories WHERE id = $1{lock}) "  # noqa: S608  # no value
+        "SELECT last.epoch, last.head_seq, last.head_link, seen.head_link, f.version_id, f.file_id, f.description, "
+        "f.created_at, v.content FROM last JOIN memories seen ON seen.id = last.id "
+        "LEFT JOIN files f ON f.memory_id = last.id AND f.path = $2 LEFT JOIN file_versions v ON v.id = f.version_id"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Memory:
         """`locked`, and the file at the path, if one is there."""
         if path is None:
             return await self.locked(), None
-        query = _SELECT_HEAD_AND_LIVE.format(lock=self.transaction.for_update)
+        query = _select_head_and_live(self.transaction.for_update)
         while True:
             row = await self.one(query, path)
             if row is None:
@@ -247,7 +252,7 @@ class Memory:
         if since is not None:
             query += f" AND created_at >= {mark(micros(since))}"
         if path is not None:
-            query += " AND file_id IN (SELECT file_id FROM file_versions WHERE memory_id = $1 AND path = "
+            query += " AND file_id IN (SELECT file_id FROM file_places WHERE memory_id = $1 AND path = "
             query += f"{mark(path)})"
         rows = await self.all(f"{query} ORDER BY {order} DESC LIMIT {mark(limit + 1)}", *values)
         following = Head(head.epoch, rows[limit - 1][0], b"").cursor if len(rows) > limit else None
