@@ -29,3 +29,10 @@ def test_an_error_shows_its_code():
     error = MemoryStoreError("not_found", "a does not exist.")
     assert str(error) == "not_found: a does not exist."
     assert error.message == "a does not exist."
+
+
+def test_a_kind_is_one_of_those_that_there_are():
+    assert Origin(kind="import").kind == "import"
+    for value in ("system", "", 1, b"user"):
+        with pytest.raises(ValueError, match=r"Origin\.kind is one of user, agent, tool, import"):
+            Origin(kind=value)

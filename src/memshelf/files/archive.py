@@ -11,7 +11,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import IO, Any, TypeAlias
 
 from memshelf.errors import MemoryStoreError
@@ -40,7 +40,7 @@ Json: TypeAlias = dict[str, Any]  # JSON has many types
 FORMAT = 1
 _MOST_LINE_BYTES = 67_108_864
 _OPERATIONS: dict[object, Operation] = {"created": "created", "modified": "modified", "deleted": "deleted"}
-_ORIGIN = tuple(each.name for each in fields(Origin))
+_ORIGIN = ("run_id", "principal_id", "tool_call_id", "session_id", "api_key_id")
 
 
 @dataclass(frozen=True, slots=True)

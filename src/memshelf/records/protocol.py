@@ -81,6 +81,10 @@ class RecallRecordStore(RecordStore, Protocol):
         """As `RecordStore.add`, with the fields of `NewRecord`. `record_not_found` when there is none to replace."""
         ...
 
+    async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
+        """As `RecordStore.update`. `origin` is whom the new text is from; without it, the record keeps its own."""
+        ...
+
     async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
         """Add all of them or, when one is refused, none."""
         ...

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import get_args
 
-from memshelf.origin import Origin
+from memshelf.origin import Origin, OriginKind
 from memshelf.records.model import NewRecord
 from memshelf.records.protocol import RecallRecordStore
 from memshelf.testing.harness import refused, scenario
@@ -21,7 +22,7 @@ class RecallRecordStoreContract(RecordStoreContract):
 
     @scenario
     async def test_what_is_said_of_a_record_is_kept(self, store: RecallRecordStore) -> None:
-        origin = Origin("run", "principal", "call")
+        origin = Origin("run", "principal", "call", kind="user")
         added = await store.add("likes tea", at=_NOW, thread="chat", origin=origin)
         plain = await store.add("likes coffee")
         assert (added.at, added.thread, added.origin) == (_NOW, "chat", origin)
@@ -30,6 +31,19 @@ class RecallRecordStoreContract(RecordStoreContract):
         assert (await store.list(limit=5)).records == (added, plain)
         updated = await store.update(added.id, "likes green tea")
         assert (updated.at, updated.thread, updated.origin) == (_NOW, "chat", origin)
+        assert (await store.list(limit=5)).records[0] == updated
+
+    @scenario
+    async def test_a_text_is_from_whoever_wrote_it_last(self, store: RecallRecordStore) -> None:
+        record = await store.add("likes tea", origin=Origin(principal_id="ann", kind="user"))
+        agent = Origin("run", None, "call", kind="agent")
+        updated = await store.update(record.id, "likes coffee", origin=agent)
+        assert updated.origin == agent
+        found = await store.search("likes coffee", limit=5)
+        assert [(each.id, each.text, each.origin) for each in found] == [(record.id, "likes coffee", agent)]
+        origins = [Origin(kind=kind) for kind in get_args(OriginKind)]
+        added = await store.add_many(NewRecord(text="likes milk", origin=each) for each in origins)
+        assert [each.origin for each in added] == origins
 
     @scenario
     async def test_times_with_and_without_a_zone_meet(self, store: RecallRecordStore) -> None:

@@ -98,9 +98,10 @@ class InProcessRecordStore:
         await self._index(by_key)
         return added
 
-    async def update(self, record_id: str, text: str) -> MemoryRecord:
+    async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
         kept = self._kept[self._found(record_id)]
-        (draft,) = await draft_all([replace(kept.draft.new, text=text)], self._max_chars, kept.draft.at)
+        new = replace(kept.draft.new, text=text, origin=origin or kept.draft.new.origin)
+        (draft,) = await draft_all([new], self._max_chars, kept.draft.at)
         vectors = await self._recall.vectors([draft.analysis.passages])
         key = self._found(record_id)  # it may be gone by now
         kept = self._kept[key]

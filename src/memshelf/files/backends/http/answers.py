@@ -68,7 +68,7 @@ def version(data: Any) -> Version:
         text=maybe(data, "text", str),
         sha256=maybe(data, "sha256", str),
         size=maybe(data, "size", int),
-        origin=Origin(**{name: maybe(origin, name, str) for name in names}),
+        origin=Origin(*(maybe(origin, name, str) for name in names)),
         created_at=_time(field(data, "created_at", str)),
         redacted_at=_time(redacted_at) if redacted_at is not None else None,
         redacted_by=maybe(data, "redacted_by", str),

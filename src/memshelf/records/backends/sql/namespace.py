@@ -19,8 +19,9 @@ from memshelf.storage.transaction import Row, Transaction
 __all__ = ["Changed", "Missing", "Namespace", "model_id", "open_namespace"]
 
 _REMOVALS_KEPT = 10_000
+_NOBODY = Origin()
 _COLUMNS = (
-    "r.id, r.text, r.updated_at, r.at, r.thread, r.run_id, r.principal_id, r.tool_call_id, "
+    "r.id, r.text, r.updated_at, r.at, r.thread, r.run_id, r.principal_id, r.tool_call_id, r.origin_kind, "
     "(SELECT n.id FROM records n WHERE n.namespace_id = r.namespace_id AND n.position = r.replaced_by)"
 )
 
@@ -94,10 +95,10 @@ class Namespace:
             origin, analysis = draft.new.origin or Origin(), draft.analysis
             await self._transaction.execute(
                 "INSERT INTO records (namespace_id, position, changed, id, at, updated_at, thread, run_id, "
-                "principal_id, tool_call_id, replaced_by, analysis, speaker, asks, terms, text) "
-                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, $11, $12, $13, $14, $15)",
+                "principal_id, tool_call_id, origin_kind, replaced_by, analysis, speaker, asks, terms, text) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, NULL, $12, $13, $14, $15, $16)",
                 self._id, position, self.head, record.id, draft.at, now, draft.new.thread, origin.run_id,
-                origin.principal_id, origin.tool_call_id, ANALYSIS, analysis.speaker, int(analysis.asks),
+                origin.principal_id, origin.tool_call_id, origin.kind, ANALYSIS, analysis.speaker, int(analysis.asks),
                 analysis.terms, record.text.encode(),
             )  # fmt: skip
             await self._keep_vectors(position, rows, model)
@@ -115,12 +116,14 @@ class Namespace:
         self, record_id: str, draft: Draft, vectors: bytes | None, model: int | None, now: int
     ) -> MemoryRecord:
         position, analysis = await self._position(record_id), draft.analysis
+        origin = draft.new.origin or Origin()
         self.head += 1
         await self._transaction.execute(
-            "UPDATE records SET changed = $1, updated_at = $2, analysis = $3, speaker = $4, asks = $5, terms = $6, "
-            "text = $7 WHERE namespace_id = $8 AND position = $9",
-            self.head, now, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms,
-            draft.new.text.encode(), self._id, position,
+            "UPDATE records SET changed = $1, updated_at = $2, run_id = $3, principal_id = $4, tool_call_id = $5, "
+            "origin_kind = $6, analysis = $7, speaker = $8, asks = $9, terms = $10, text = $11 "
+            "WHERE namespace_id = $12 AND position = $13",
+            self.head, now, origin.run_id, origin.principal_id, origin.tool_call_id, origin.kind, ANALYSIS,
+            analysis.speaker, int(analysis.asks), analysis.terms, draft.new.text.encode(), self._id, position,
         )  # fmt: skip
         # Those of other models are of the old text, too.
         await self._transaction.execute(
@@ -304,15 +307,15 @@ async def model_id(transaction: Transaction, embedder: Embedder) -> int:
 
 
 def _record(row: Sequence[Any]) -> MemoryRecord:
-    id, text, updated_at, at, thread, run_id, principal_id, tool_call_id, replaced_by = row
-    known = run_id is not None or principal_id is not None or tool_call_id is not None
+    id, text, updated_at, at, thread, run_id, principal_id, tool_call_id, kind, replaced_by = row
+    origin = Origin(run_id, principal_id, tool_call_id, kind=kind)
     return MemoryRecord(
         id,
         bytes(text).decode(),
         updated_at=from_micros(updated_at),
         at=from_micros(at),
         thread=thread,
-        origin=Origin(run_id, principal_id, tool_call_id) if known else None,
+        origin=origin if origin != _NOBODY else None,
         replaced_by=replaced_by,
     )
 

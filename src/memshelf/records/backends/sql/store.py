@@ -121,12 +121,12 @@ class SqlRecordStore:
         vectors = await self._vectors(drafts)
         return await self._write(lambda namespace: namespace.add(drafts, vectors, self._model, self._mint))
 
-    async def update(self, record_id: str, text: str) -> MemoryRecord:
+    async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
         old = await self._read(lambda namespace: namespace.new_record(record_id), None)
         if old is None:
             raise record_missing(record_id)
         now = self._mint.now()
-        (draft,) = await draft_all([replace(old, text=text)], self._max_chars, now)
+        (draft,) = await draft_all([replace(old, text=text, origin=origin or old.origin)], self._max_chars, now)
         (vectors,) = await self._vectors([draft])
         return await self._write(lambda namespace: namespace.update(record_id, draft, vectors, self._model, now))
 
