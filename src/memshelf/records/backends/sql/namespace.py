@@ -14,11 +14,25 @@ from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.retrieval.analysis import ANALYSIS
 from memshelf.records.retrieval.index import Entry
 from memshelf.storage.ids import Mint, from_micros
-from memshelf.storage.transaction import Row, Transaction
+from memshelf.storage.transaction import Change, Row, Transaction
 
 __all__ = ["Changed", "Missing", "Namespace", "model_id", "open_namespace"]
 
 _REMOVALS_KEPT = 10_000
+_AT_ONCE = 64
+_INSERT = (
+    "INSERT INTO records (namespace_id, position, changed, id, at, updated_at, thread, run_id, principal_id, "
+    "tool_call_id, origin_kind, analysis, speaker, asks, terms, text) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+)
+_KEEP_VECTORS = (
+    "INSERT INTO record_vectors (namespace_id, position, model_id, vectors) VALUES ($1, $2, $3, $4) "
+    "ON CONFLICT (namespace_id, position, model_id) DO UPDATE SET vectors = excluded.vectors"
+)
+_LACKING = (
+    "r.namespace_id = $1 AND (r.analysis <> $2 OR (CAST($3 AS BIGINT) IS NOT NULL AND NOT EXISTS (SELECT 1 FROM "
+    "record_vectors v WHERE v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $3)))"
+)
 _NOBODY = Origin()
 _COLUMNS = (
     "r.id, r.text, r.updated_at, r.at, r.thread, r.run_id, r.principal_id, r.tool_call_id, r.origin_kind, "
@@ -54,18 +68,17 @@ class Missing:
 
 async def open_namespace(transaction: Transaction, name: str, epoch: str | None) -> Namespace | None:
     """The namespace, made with `epoch` if it is new; without one, `None` if there is none."""
-    if epoch is not None:
+    lock = transaction.for_update if epoch is not None else ""
+    find = f"SELECT id, epoch, head, last_position, forgotten FROM record_namespaces WHERE name = $1 {lock}"  # noqa: S608  # ours
+    row = await transaction.fetch_one(find, name)
+    if row is None and epoch is not None:
         await transaction.execute(
             "INSERT INTO record_namespaces (name, epoch, head, last_position, forgotten) VALUES ($1, $2, 0, 0, 0) "
             "ON CONFLICT (name) DO NOTHING",
             name,
             epoch,
         )
-    lock = transaction.for_update if epoch is not None else ""
-    row = await transaction.fetch_one(
-        f"SELECT id, epoch, head, last_position, forgotten FROM record_namespaces WHERE name = $1 {lock}",  # noqa: S608  # ours
-        name,
-    )
+        row = await transaction.fetch_one(find, name)
     return Namespace(transaction, *row) if row is not None else None
 
 
@@ -76,7 +89,7 @@ class Namespace:
         self, transaction: Transaction, id: int, epoch: str, head: int, last_position: int, forgotten: int
     ) -> None:
         self._transaction = transaction
-        self._id = id
+        self.id = id
         self.epoch = epoch
         self.head = head
         self._last_position = last_position
@@ -93,20 +106,17 @@ class Namespace:
             self._last_position += 1
             position, record = self._last_position, draft.record(mint.id("rec", now), now)
             origin, analysis = draft.new.origin or Origin(), draft.analysis
-            await self._transaction.execute(
-                "INSERT INTO records (namespace_id, position, changed, id, at, updated_at, thread, run_id, "
-                "principal_id, tool_call_id, origin_kind, replaced_by, analysis, speaker, asks, terms, text) "
-                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, NULL, $12, $13, $14, $15, $16)",
-                self._id, position, self.head, record.id, draft.at, now, draft.new.thread, origin.run_id,
+            values = (
+                self.id, position, self.head, record.id, draft.at, now, draft.new.thread, origin.run_id,
                 origin.principal_id, origin.tool_call_id, origin.kind, ANALYSIS, analysis.speaker, int(analysis.asks),
                 analysis.terms, record.text.encode(),
             )  # fmt: skip
-            await self._keep_vectors(position, rows, model)
+            await self._transaction.change((_INSERT, values), *self._vectors_of(position, rows, model))
             if old is not None:
                 self.head += 1
                 await self._transaction.execute(
                     "UPDATE records SET replaced_by = $1, changed = $2 WHERE namespace_id = $3 AND position = $4",
-                    position, self.head, self._id, old,
+                    position, self.head, self.id, old,
                 )  # fmt: skip
             added.append(record)
         await self._save()
@@ -123,45 +133,46 @@ class Namespace:
             "origin_kind = $6, analysis = $7, speaker = $8, asks = $9, terms = $10, text = $11 "
             "WHERE namespace_id = $12 AND position = $13",
             self.head, now, origin.run_id, origin.principal_id, origin.tool_call_id, origin.kind, ANALYSIS,
-            analysis.speaker, int(analysis.asks), analysis.terms, draft.new.text.encode(), self._id, position,
+            analysis.speaker, int(analysis.asks), analysis.terms, draft.new.text.encode(), self.id, position,
         )  # fmt: skip
         # Those of other models are of the old text, too.
         await self._transaction.execute(
-            "DELETE FROM record_vectors WHERE namespace_id = $1 AND position = $2", self._id, position
+            "DELETE FROM record_vectors WHERE namespace_id = $1 AND position = $2", self.id, position
         )
-        await self._keep_vectors(position, vectors, model)
+        for sql, values in self._vectors_of(position, vectors, model):
+            await self._transaction.execute(sql, *values)
         await self._save()
         return (await self.records([position]))[position]
 
     async def delete(self, record_id: str) -> None:
         position = await self._position(record_id)
         await self._transaction.execute(
-            "DELETE FROM records WHERE namespace_id = $1 AND position = $2", self._id, position
+            "DELETE FROM records WHERE namespace_id = $1 AND position = $2", self.id, position
         )
         self.head += 1
         await self._transaction.execute(
             "INSERT INTO record_removals (namespace_id, changed, position) VALUES ($1, $2, $3)",
-            self._id, self.head, position,
+            self.id, self.head, position,
         )  # fmt: skip
         restored = await self._transaction.fetch(
-            "SELECT position FROM records WHERE namespace_id = $1 AND replaced_by = $2", self._id, position
+            "SELECT position FROM records WHERE namespace_id = $1 AND replaced_by = $2", self.id, position
         )
         for (each,) in restored:
             self.head += 1
             await self._transaction.execute(
                 "UPDATE records SET replaced_by = NULL, changed = $1 WHERE namespace_id = $2 AND position = $3",
-                self.head, self._id, each,
+                self.head, self.id, each,
             )  # fmt: skip
         if self.head - self.forgotten > 2 * _REMOVALS_KEPT:
             self.forgotten = self.head - _REMOVALS_KEPT
             await self._transaction.execute(
-                "DELETE FROM record_removals WHERE namespace_id = $1 AND changed <= $2", self._id, self.forgotten
+                "DELETE FROM record_removals WHERE namespace_id = $1 AND changed <= $2", self.id, self.forgotten
             )
         await self._save()
 
     async def purge(self, epoch: str) -> None:
         for table in ("records", "record_removals"):
-            await self._transaction.execute(f"DELETE FROM {table} WHERE namespace_id = $1", self._id)  # noqa: S608  # ours
+            await self._transaction.execute(f"DELETE FROM {table} WHERE namespace_id = $1", self.id)  # noqa: S608  # ours
         self.epoch = epoch
         await self._save()
         await self._transaction.execute("UPDATE erasures SET wanted = wanted + 1")
@@ -170,7 +181,7 @@ class Namespace:
         rows = await self._transaction.fetch(
             f"SELECT r.position, {_COLUMNS} FROM records r "  # noqa: S608  # ours
             "WHERE r.namespace_id = $1 AND r.position > $2 ORDER BY r.position LIMIT $3",
-            self._id, cursor_position(cursor, self.epoch), limit + 1,
+            self.id, cursor_position(cursor, self.epoch), limit + 1,
         )  # fmt: skip
         more = len(rows) > limit
         return RecordPage(
@@ -179,14 +190,16 @@ class Namespace:
         )
 
     async def records(self, positions: Iterable[int]) -> dict[int, MemoryRecord]:
-        found = {}
-        for position in positions:
-            row = await self._transaction.fetch_one(
-                f"SELECT {_COLUMNS} FROM records r WHERE r.namespace_id = $1 AND r.position = $2",  # noqa: S608  # ours
-                self._id, position,
+        found, wanted = dict[int, MemoryRecord](), list(positions)
+        for at in range(0, len(wanted), _AT_ONCE):
+            part = wanted[at : at + _AT_ONCE]
+            places = ", ".join(f"${number}" for number in range(2, len(part) + 2))
+            rows = await self._transaction.fetch(
+                f"SELECT r.position, {_COLUMNS} FROM records r "  # noqa: S608  # ours
+                f"WHERE r.namespace_id = $1 AND r.position IN ({places})",
+                self.id, *part,
             )  # fmt: skip
-            if row is not None:
-                found[position] = _record(row)
+            found |= {row[0]: _record(row[1:]) for row in rows}
         return found
 
     async def new_record(self, record_id: str) -> NewRecord:
@@ -201,11 +214,11 @@ class Namespace:
             "v.vectors FROM records r LEFT JOIN record_vectors v "
             "ON v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $1 "
             "WHERE r.namespace_id = $2 AND r.changed > $3 ORDER BY r.changed LIMIT $4",
-            model, self._id, since, limit,
+            model, self.id, since, limit,
         )  # fmt: skip
         more = len(rows) == limit
         removed = await self._transaction.fetch(
-            "SELECT position FROM record_removals WHERE namespace_id = $1 AND changed > $2", self._id, since
+            "SELECT position FROM record_removals WHERE namespace_id = $1 AND changed > $2", self.id, since
         )
         return Changed(
             self.epoch,
@@ -221,23 +234,19 @@ class Namespace:
     async def missing(self, model: int | None, limit: int) -> builtins.list[Missing]:
         """Records to analyse or embed again, the newest first: they are the likeliest to be asked for."""
         rows = await self._transaction.fetch(
-            "SELECT r.position, r.changed, r.text, r.thread FROM records r WHERE r.namespace_id = $1 AND "
-            "(r.analysis <> $2 OR ($3 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM record_vectors v "
-            "WHERE v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $3))) "
+            f"SELECT r.position, r.changed, r.text, r.thread FROM records r WHERE {_LACKING} "  # noqa: S608  # ours
             "ORDER BY r.position DESC LIMIT $4",
-            self._id, ANALYSIS, model, limit,
+            self.id, ANALYSIS, model, limit,
         )  # fmt: skip
         return [Missing(row[0], row[1], bytes(row[2]).decode(), row[3] is not None) for row in rows]
 
     async def count_missing(self, model: int | None) -> tuple[int, int]:
         """How many records are to be analysed or embedded again, and how many there are."""
         (missing,) = await self._one(
-            "SELECT count(*) FROM records r WHERE r.namespace_id = $1 AND "
-            "(r.analysis <> $2 OR ($3 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM record_vectors v "
-            "WHERE v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $3)))",
-            self._id, ANALYSIS, model,
+            f"SELECT count(*) FROM records r WHERE {_LACKING}",  # noqa: S608  # ours
+            self.id, ANALYSIS, model,
         )  # fmt: skip
-        (every,) = await self._one("SELECT count(*) FROM records WHERE namespace_id = $1", self._id)
+        (every,) = await self._one("SELECT count(*) FROM records WHERE namespace_id = $1", self.id)
         return missing, every
 
     async def fill(self, filled: Sequence[tuple[Missing, Draft, bytes | None]], model: int | None) -> None:
@@ -248,31 +257,29 @@ class Namespace:
             count = await self._transaction.execute(
                 "UPDATE records SET changed = $1, analysis = $2, speaker = $3, asks = $4, terms = $5 "
                 "WHERE namespace_id = $6 AND position = $7 AND changed = $8",
-                self.head, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms, self._id,
+                self.head, ANALYSIS, analysis.speaker, int(analysis.asks), analysis.terms, self.id,
                 missing.position, missing.changed,
             )  # fmt: skip
             if count:
-                await self._keep_vectors(missing.position, vectors, model)
+                for sql, values in self._vectors_of(missing.position, vectors, model):
+                    await self._transaction.execute(sql, *values)
         await self._save()
 
     async def drop_other_models(self, model: int) -> None:
         await self._transaction.execute(
-            "DELETE FROM record_vectors WHERE namespace_id = $1 AND model_id <> $2", self._id, model
+            "DELETE FROM record_vectors WHERE namespace_id = $1 AND model_id <> $2", self.id, model
         )
 
-    async def _keep_vectors(self, position: int, vectors: bytes | None, model: int | None) -> None:
-        if vectors is not None and model is not None:
-            await self._transaction.execute(
-                "INSERT INTO record_vectors (namespace_id, position, model_id, vectors) VALUES ($1, $2, $3, $4) "
-                "ON CONFLICT (namespace_id, position, model_id) DO UPDATE SET vectors = excluded.vectors",
-                self._id, position, model, vectors,
-            )  # fmt: skip
+    def _vectors_of(self, position: int, vectors: bytes | None, model: int | None) -> builtins.list[Change]:
+        if vectors is None or model is None:
+            return []
+        return [(_KEEP_VECTORS, (self.id, position, model, vectors))]
 
     async def _position(self, record_id: str) -> int:
         row = None
         if record_id.isprintable():  # no database takes half a surrogate pair
             row = await self._transaction.fetch_one(
-                "SELECT position FROM records WHERE id = $1 AND namespace_id = $2", record_id, self._id
+                "SELECT position FROM records WHERE id = $1 AND namespace_id = $2", record_id, self.id
             )
         if row is None:
             raise record_missing(record_id)
@@ -281,7 +288,7 @@ class Namespace:
     async def _save(self) -> None:
         await self._transaction.execute(
             "UPDATE record_namespaces SET epoch = $1, head = $2, last_position = $3, forgotten = $4 WHERE id = $5",
-            self.epoch, self.head, self._last_position, self.forgotten, self._id,
+            self.epoch, self.head, self._last_position, self.forgotten, self.id,
         )  # fmt: skip
 
     async def _one(self, sql: str, *values: object) -> Row:

@@ -66,6 +66,7 @@ class SqlRecordStore:
         self._model: int | None = None
         self._model_of = -1
         self._seen = _NOTHING_SEEN
+        self._key: int | None = None
         self._filling: asyncio.Task[None] | None = None
         self._reindexing = False
 
@@ -183,6 +184,10 @@ class SqlRecordStore:
     async def _catch_up(self) -> None:
         """Bring the index to what is committed now, by whichever process."""
         await self._prepare()
+        generation = self._engine.generation()
+        now = await self._read(_stands_at, None, single=True)
+        if now is not None and self._seen == (generation, *now) and not self._recall.index.wasteful:
+            return
         while not await self._read_on():
             pass
 
@@ -262,12 +267,12 @@ class SqlRecordStore:
             self._model = await self._engine.write(lambda transaction: model_id(transaction, embedder))
             self._model_of = generation
 
-    async def _read(self, script: Callable[[Namespace], Awaitable[T]], nothing: T) -> T:
+    async def _read(self, script: Callable[[Namespace], Awaitable[T]], nothing: T, *, single: bool = False) -> T:
         async def within(transaction: Transaction) -> T:
             namespace = await open_namespace(transaction, self._name, None)
             return nothing if namespace is None else await script(namespace)
 
-        return await self._engine.read(within)
+        return await self._engine.read(within, single=single)
 
     async def _write(self, script: Callable[[Namespace], Awaitable[T]]) -> T:
         epoch = self._new_epoch()
@@ -275,9 +280,14 @@ class SqlRecordStore:
         async def within(transaction: Transaction) -> T:
             namespace = await open_namespace(transaction, self._name, epoch)
             assert namespace is not None  # noqa: S101  # it is made when there is none
+            self._key = -namespace.id  # the ids of other tables, which others lock, are positive
             return await script(namespace)
 
-        return await self._engine.write(within)
+        return await self._engine.write(within, key=self._key)
 
     def _new_epoch(self) -> str:
         return self._mint.id("recs", self._mint.now())
+
+
+async def _stands_at(namespace: Namespace) -> tuple[str, int]:
+    return namespace.epoch, namespace.head
