@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.model import FileText
+from memshelf.net.answer import AnswerError, read_answer
 
 try:
     import httpx2
@@ -157,31 +158,18 @@ class Connection:
         )
         try:
             async with asyncio.timeout(self._timeout):
-                status, data = await self._answer(client, request)
+                status, data = await read_answer(client, request, most_bytes=self._most)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol) as failure:
             raise MemoryStoreError(
                 "unavailable", f"The server cannot be reached ({type(failure).__name__}); nothing changed."
             ) from None
         except TimeoutError:
             raise LostReplyError(f"The server did not answer within {self._timeout:g} seconds.") from None
+        except AnswerError as unreadable:
+            raise LostReplyError(str(unreadable)) from None
         except httpx2.HTTPError as failure:
             raise LostReplyError(f"The server's answer was lost ({type(failure).__name__}).") from None
         return self._judged(status, data)
-
-    async def _answer(self, client: httpx2.AsyncClient, request: httpx2.Request) -> tuple[int, bytes]:
-        response = await client.send(request, stream=True, follow_redirects=False)
-        try:
-            if response.headers.get("content-encoding", "identity").lower() != "identity":
-                raise LostReplyError("The server's answer is compressed, though that was not asked for.")
-            chunks, size = [], 0
-            async for chunk in response.aiter_raw():
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > self._most:
-                    raise LostReplyError(f"The server's answer has more than {self._most} bytes.")
-            return response.status_code, b"".join(chunks)
-        finally:
-            await response.aclose()
 
     def _judged(self, status: int, data: bytes) -> Json:
         if 300 <= status < 400:
