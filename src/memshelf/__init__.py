@@ -87,6 +87,16 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
     from memshelf.threads.listing import SessionInfo as SessionInfo
     from memshelf.threads.log import SessionLog as SessionLog
     from memshelf.threads.memory import WorkingMemory as WorkingMemory
+    from memshelf.workspace.config import (
+        WorkspaceConfig as WorkspaceConfig,
+        WorkspaceMemoryConfig as WorkspaceMemoryConfig,
+    )
+    from memshelf.workspace.entries import (
+        EntryInfo as EntryInfo,
+        MemoryEntry as MemoryEntry,
+    )
+    from memshelf.workspace.snapshot import WorkspaceSnapshot as WorkspaceSnapshot
+    from memshelf.workspace.workspace import Workspace as Workspace
 
 __version__ = "0.1.0"
 
@@ -135,6 +145,10 @@ _HOMES = {
     "memshelf.threads.listing": ("SessionInfo",),
     "memshelf.threads.log": ("SessionLog",),
     "memshelf.threads.memory": ("WorkingMemory",),
+    "memshelf.workspace.config": ("WorkspaceConfig", "WorkspaceMemoryConfig"),
+    "memshelf.workspace.entries": ("EntryInfo", "MemoryEntry"),
+    "memshelf.workspace.snapshot": ("WorkspaceSnapshot",),
+    "memshelf.workspace.workspace": ("Workspace",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,0 +1,99 @@
+"""Workspaces in a directory: one `DirectoryFileStore` a user."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from memshelf.files.backends.directory import DirectoryFileStore
+from memshelf.files.protocol import FileStore
+from memshelf.workspace.config import WorkspaceConfig
+from memshelf.workspace.users import directory_name, user_of
+
+__all__ = ["DirectoryUsers", "OneFolder"]
+
+
+class DirectoryUsers:
+    """The users of the workspace at `path`: `{users_dir}/{user}/` is the root of a user's store."""
+
+    def __init__(self, path: Path, config: WorkspaceConfig, *, durable: bool = True) -> None:
+        self._config = config
+        self._users = path / config.users_dir
+        self._durable = durable
+        self._stores: dict[str, DirectoryFileStore] = {}
+
+    def root(self, user_id: str) -> Path:
+        return self._users / directory_name(user_id)
+
+    def open(self, user_id: str) -> FileStore:
+        if (store := self._stores.get(user_id)) is None:
+            store = self._stores.setdefault(user_id, DirectoryFileStore(self.root(user_id), durable=self._durable))
+        return store
+
+    def prepare(self, user_id: str) -> None:
+        _prepare(self.root(user_id), self._config)
+
+    async def users(self) -> list[str]:
+        return await asyncio.to_thread(self._list)
+
+    def _list(self) -> list[str]:
+        try:
+            with os.scandir(self._users) as found:
+                names = [entry.name for entry in found if entry.is_dir()]
+        except FileNotFoundError:
+            return []
+        return sorted(user for name in names if (user := user_of(name)) is not None)
+
+    async def delete(self, user_id: str) -> bool:
+        root = self.root(user_id)
+        if not await asyncio.to_thread(os.path.lexists, root):
+            return False
+        await self.open(user_id).purge()  # takes its turn among the writers
+        await asyncio.to_thread(_remove, root)
+        return True
+
+
+class OneFolder:
+    """A folder that is one user's whole memory, whoever asks: as Claude Code keeps it."""
+
+    def __init__(self, folder: Path, config: WorkspaceConfig, *, durable: bool = True) -> None:
+        self._folder = folder
+        self._config = config
+        self._store = DirectoryFileStore(folder, durable=durable)
+
+    def root(self, user_id: str) -> Path:
+        del user_id
+        return self._folder
+
+    def open(self, user_id: str) -> FileStore:
+        if user_id != "default":
+            raise ValueError("This folder is the memory of one user; open a workspace for more.")
+        return self._store
+
+    def prepare(self, user_id: str) -> None:
+        del user_id
+        _prepare(self._folder, self._config)
+
+    async def users(self) -> list[str]:
+        return ["default"]
+
+    async def delete(self, user_id: str) -> bool:
+        await self.open(user_id).purge()
+        return True
+
+
+def _prepare(root: Path, config: WorkspaceConfig) -> None:
+    for directory in (root, root / config.memory_dir, root / config.conversations_dir):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(root / config.agent_md, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _remove(root: Path) -> None:
+    if root.is_symlink():
+        root.unlink()  # what it leads to is emptied already
+    else:
+        shutil.rmtree(root)

@@ -1,0 +1,86 @@
+"""The index as a file of the store, which several processes and a person change at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.edits import find
+from memshelf.files.protocol import FileStore
+from memshelf.origin import Origin
+from memshelf.workspace import index
+from memshelf.workspace.config import WorkspaceConfig
+from memshelf.workspace.entries import EntryInfo
+
+__all__ = ["IndexFile"]
+
+_TRIES = 200
+_LONGEST_WAIT = 0.02
+
+
+@dataclass(slots=True)
+class _Waiting:
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    rows: dict[str, EntryInfo | None] = field(default_factory=dict)
+
+
+class IndexFile:
+    """Writers that wait for each other share one write."""
+
+    def __init__(self, store: FileStore, config: WorkspaceConfig) -> None:
+        self._store = store
+        self._path = config.memory_md
+        self._under = config.entries_under
+        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = WeakKeyDictionary()
+
+    async def text(self) -> str:
+        """The index as it is now; `""` while there is none."""
+        found = await find(self._store, self._path)
+        return found.text if found is not None else ""
+
+    async def update(self, changes: Mapping[str, EntryInfo | None]) -> None:
+        """Write the rows of some entries anew, last, and remove those of files without one.
+
+        Rows of an update that failed are written with the next one.
+        """
+        waiting = self._waiting.setdefault(asyncio.get_running_loop(), _Waiting())
+        for file, entry in changes.items():
+            waiting.rows.pop(file, None)
+            waiting.rows[file] = entry
+        async with waiting.turn:
+            if not (rows := waiting.rows):
+                return  # somebody wrote them along with theirs
+            waiting.rows = {}
+            try:
+                await self._change(lambda text: index.updated(text, rows, self._under))
+            except BaseException:
+                waiting.rows = rows | waiting.rows
+                raise
+
+    async def rebuild(self, entries: Iterable[EntryInfo]) -> None:
+        """Make the rows agree with these entries; see `index.rebuilt`."""
+        listed = list(entries)
+        await self._change(lambda text: index.rebuilt(text, listed, self._under))
+
+    async def _change(self, change: Callable[[str], str]) -> None:
+        for attempt in range(_TRIES):
+            found = await find(self._store, self._path)
+            before = found.text if found is not None else ""
+            after = change(before)
+            if after == before:
+                return
+            try:
+                expected = found.version if found is not None else None
+                await self._store.write(self._path, after, expected=expected, origin=Origin())
+            except MemoryStoreError as error:
+                if error.code not in ("version_mismatch", "already_exists"):
+                    raise
+                # Whoever got in between is done; of many, each has to find a moment.
+                await asyncio.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.001 * attempt)))  # noqa: S311  # no secret
+            else:
+                return
+        raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {self._path}.")

@@ -1,0 +1,389 @@
+"""A user's long-term memory: the face of this package."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.edits import find
+from memshelf.files.model import FileText
+from memshelf.files.protocol import FileStore
+from memshelf.origin import Origin
+from memshelf.workspace.catalogue import Catalogue
+from memshelf.workspace.config import WorkspaceConfig
+from memshelf.workspace.directory import DirectoryUsers, OneFolder
+from memshelf.workspace.entries import (
+    EntryInfo,
+    EntrySource,
+    MemoryEntry,
+    MemoryType,
+    checked_description,
+    checked_title,
+    checked_type,
+    file_names,
+    read_entry_file,
+    written,
+)
+from memshelf.workspace.index_file import IndexFile
+from memshelf.workspace.relevance import QUERY_CHARS
+from memshelf.workspace.rules import RuleFile, repository_rules
+from memshelf.workspace.snapshot import WorkspaceSnapshot, snapshot_of
+from memshelf.workspace.users import OpenedUsers, UserStores, checked_user
+
+__all__ = ["DRIFT_NOTE", "Workspace"]
+
+DRIFT_NOTE: Final = (
+    "Note: memories reflect the state at write time. If a memory references a specific file path, function, or flag, "
+    "verify it still exists before recommending it."
+)
+"""Stands behind every recall: what was true when it was written may not be any more."""
+
+_log = logging.getLogger(__name__)
+_TRIES = 20
+
+
+class _User:
+    """What a workspace holds of the user it is set to."""
+
+    def __init__(self, user_id: str, store: FileStore, config: WorkspaceConfig) -> None:
+        self.id = user_id
+        self.store = store
+        self.catalogue = Catalogue(store, config)
+        self.index = IndexFile(store, config)
+
+
+class Workspace:
+    """The long-term memory of one user at a time: typed entries, an index of them, standing rules, archives.
+
+    `Workspace(path)` keeps it in a directory of files that a person can read and edit, one directory a user;
+    `Workspace.on(open_store)` in any other `FileStore`; `Workspace.folder(path)` in one folder for one user. Whatever
+    is edited by hand is found and respected. Usable from any task and event loop; several processes may share a
+    workspace. Nothing is written until the first write.
+
+    Every call may raise `MemoryStoreError` with `unavailable` when the store could not do it. A write that raises
+    changed nothing, except for `write_unconfirmed`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        user_id: str | None = None,
+        config: WorkspaceConfig | None = None,
+        *,
+        durable: bool = True,
+        stores: UserStores | None = None,
+    ) -> None:
+        """The workspace in the directory `path`. `durable=False` leaves it to the system when writes reach the disk.
+
+        `stores` says where the files of each user are instead.
+        """
+        self.config = config or WorkspaceConfig()
+        self._path = _absolute(path) if path is not None else None
+        if stores is None:
+            if self._path is None:
+                raise ValueError("A workspace has a path, or stores.")
+            stores = DirectoryUsers(self._path, self.config, durable=durable)
+        self._stores = stores
+        self._users: dict[str, _User] = {}
+        self.set_user(user_id)
+
+    @classmethod
+    def folder(
+        cls, path: str | os.PathLike[str], config: WorkspaceConfig | None = None, *, durable: bool = True
+    ) -> Self:
+        """A folder that is the memory of one user: MEMORY.md with the entries beside it, as Claude Code keeps it."""
+        config = config or WorkspaceConfig(memory_dir="")
+        return cls(path, config=config, stores=OneFolder(_absolute(path), config, durable=durable))
+
+    @classmethod
+    def on(
+        cls,
+        open_store: Callable[[str], FileStore],
+        user_id: str | None = None,
+        config: WorkspaceConfig | None = None,
+        *,
+        users: Callable[[], Awaitable[list[str]]] | None = None,
+    ) -> Self:
+        """A workspace on other stores: `open_store(user_id)` answers the one of a user, which no other user shares.
+
+        It is asked once for each user. `users` lists those who have a store; without it, `list_users` is `unavailable`.
+        """
+        return cls(None, user_id, config, stores=OpenedUsers(open_store, users))
+
+    @property
+    def path(self) -> Path | None:
+        """The directory of the workspace; `None` when it is in another store."""
+        return self._path
+
+    @property
+    def user_id(self) -> str:
+        return self._user.id
+
+    @property
+    def store(self) -> FileStore:
+        """The files of the user: AGENTS.md, the index, entries and archives."""
+        return self._user.store
+
+    @property
+    def root(self) -> Path | None:
+        """The directory of the user's files; `None` when they are in another store."""
+        return self._stores.root(self.user_id)
+
+    def set_user(self, user_id: str | None) -> None:
+        """Go on with the memory of another user. Calls under way stay with the one they began with.
+
+        1 to 128 printable characters without white space around them, else `ValueError`; `None` is `default`.
+        """
+        checked = checked_user(user_id)
+        if checked not in self._users:
+            self._users[checked] = _User(checked, self._stores.open(checked), self.config)
+        self._user = self._users[checked]
+
+    def initialize(self) -> None:
+        """Make the user's directories and an empty AGENTS.md, for a person to look at. Not needed before a write, and
+        nothing happens the second time, or on other stores."""
+        self._stores.prepare(self.user_id)
+
+    async def list_users(self) -> list[str]:
+        """The ids of all users who have a memory here, sorted."""
+        return await self._stores.users()
+
+    async def delete_user(self, user_id: str, confirm: bool = False) -> bool:
+        """Remove everything that a user has, and say whether there was anything. `ValueError` without `confirm`."""
+        if not confirm:
+            raise ValueError("Deleting a user removes all of their memory: say confirm=True.")
+        checked = checked_user(user_id)
+        deleted = await self._stores.delete(checked)
+        if (known := self._users.pop(checked, None)) is not None and known is self._user:
+            self.set_user(checked)
+        return deleted
+
+    async def write_memory_entry(
+        self,
+        title: str,
+        content: str,
+        memory_type: str = "project",
+        description: str = "",
+        *,
+        source: EntrySource = "confirmed",
+        origin: Origin | None = None,
+    ) -> str:
+        """Store an entry, and answer the name of its file.
+
+        The same title and type again updates that entry and keeps its file. Titles are the same when equal after NFC
+        and with white space folded. `description` holds the words by which the entry will be looked for. With
+        `source="auto"` it is a candidate: recalled and marked, but not in the index, and never in the place of a
+        confirmed entry.
+
+        `ValueError` for a type that is none of the four, an empty content, a title of no or more than 200 characters,
+        or a description of more than 200. `too_large`, `invalid_file`.
+        """
+        user = self._user
+        draft = _Draft(
+            checked_title(title), checked_description(description), checked_type(memory_type), content, source
+        )
+        if not isinstance(content, str):
+            raise TypeError(f"The content of an entry is a str, not {type(content).__name__}.")
+        if not content.strip():
+            raise ValueError("An entry has content; this one is empty.")
+        return await self._store(user, draft, origin or Origin())
+
+    async def _store(self, user: _User, draft: _Draft, origin: Origin) -> str:
+        await user.catalogue.refresh()
+        known = user.catalogue.named(draft.memory_type, draft.title)
+        known.sort(key=lambda each: each.source)  # candidates first
+        files = [each.file for each in known if draft.source == each.source or draft.source == "confirmed"][::-1]
+        for file in (*files, *file_names(draft.memory_type, draft.title)):
+            entry = await self._write_at(user, file, draft, origin)
+            if entry is not None:
+                await self._show(user, {file: entry.info if entry.source == "confirmed" else None})
+                return file
+        raise MemoryStoreError("already_exists", "Other files have all the names that this entry could have.")
+
+    async def _write_at(self, user: _User, file: str, draft: _Draft, origin: Origin) -> MemoryEntry | None:
+        """Write the entry in a file that is free or its own; `None` when the file is another's."""
+        path = user.catalogue.path_of(file)
+        for _ in range(_TRIES):
+            try:
+                current = await find(user.store, path)
+            except MemoryStoreError as error:
+                if error.code in ("invalid_file", "invalid_path"):
+                    return None  # something of a person's that is no text
+                raise
+            if current is not None and not draft.belongs_in(read_entry_file(file, current.text)):
+                return None
+            text = draft.text(current)
+            try:
+                expected = current.version if current is not None else None
+                version = await user.store.write(path, text, expected=expected, origin=origin)
+            except MemoryStoreError as error:
+                if error.code == "version_mismatch" or (error.code == "already_exists" and _is_at(error, path)):
+                    continue
+                raise
+            entry = read_entry_file(file, text)
+            user.catalogue.take(path, version, entry)
+            return entry
+        raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {file}; nothing changed.")
+
+    async def _show(self, user: _User, rows: dict[str, EntryInfo | None]) -> None:
+        """The entry stands; the index is only a view of it, which the next write or `rebuild_index` completes."""
+        try:
+            await user.index.update(rows)
+        except MemoryStoreError as error:
+            _log.warning("The memory index could not be updated (%s); the entry itself is stored.", error.code)
+
+    async def read_entry(self, file: str) -> MemoryEntry:
+        """The entry in a file, as it is now. `not_found`, `invalid_path`."""
+        user = self._user
+        path = user.catalogue.path_of(file)
+        found = await user.store.read(path)
+        return read_entry_file(path.removeprefix(self.config.entries_under), found.text)
+
+    async def list_entries(self) -> list[EntryInfo]:
+        """All entries, candidates too, the newest first."""
+        catalogue = self._user.catalogue
+        await catalogue.refresh()
+        return catalogue.newest()
+
+    async def candidates(self) -> list[EntryInfo]:
+        """The entries that were extracted automatically and wait for `promote` or `reject`, the newest first."""
+        return [each for each in await self.list_entries() if each.source == "auto"]
+
+    async def promote(self, file: str, *, origin: Origin | None = None) -> str:
+        """Confirm a candidate, and answer the name of its file from now on; a confirmed entry stays as it is.
+
+        When there is a confirmed entry of the same title and type, the candidate takes its place. `not_found`.
+        """
+        user, origin = self._user, origin or Origin()
+        entry = await self.read_entry(file)
+        if entry.source == "confirmed":
+            return entry.file
+        draft = _Draft(entry.title, entry.description, entry.memory_type, entry.content, "confirmed")
+        kept = await self._store(user, draft, origin)
+        if kept != entry.file:
+            await self._delete(user, entry.file, origin)
+        return kept
+
+    async def reject(self, file: str, *, origin: Origin | None = None) -> None:
+        """Remove a candidate. `not_found`; `conflict` for an entry that is confirmed, which `forget` removes."""
+        if (await self.read_entry(file)).source != "auto":
+            raise MemoryStoreError("conflict", "This entry is confirmed; forget it instead of rejecting it.")
+        await self._delete(self._user, file, origin or Origin())
+
+    async def forget(self, file: str, *, origin: Origin | None = None) -> None:
+        """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment."""
+        await self._delete(self._user, file, origin or Origin())
+
+    async def _delete(self, user: _User, file: str, origin: Origin) -> None:
+        path = user.catalogue.path_of(file)
+        name = path.removeprefix(self.config.entries_under)
+        current = await find(user.store, path)
+        if current is not None:
+            await user.store.delete(path, expected=current.version, origin=origin)
+        user.catalogue.forget(path)
+        await self._show(user, {name: None})
+        if current is None:
+            raise MemoryStoreError("not_found", f"There is no entry {name}.")
+
+    async def search(self, query: str, limit: int = 10) -> list[MemoryEntry]:
+        """At most `limit` entries that the query is about, best first; none for an empty query."""
+        user = self._user
+        await user.catalogue.refresh()
+        return await self._load(user, await self._ranked(user, query, limit, frozenset()), limit)
+
+    async def get_relevant_memories(
+        self, query: str = "", limit: int = 5, already_surfaced: set[str] | None = None
+    ) -> str:
+        """The text of at most `limit` entries that the query is about, and a note that they may be out of date.
+
+        `""` when none is. An empty query recalls the newest. Entries in `already_surfaced` are left out; the files of
+        those in the answer are added to it.
+        """
+        user = self._user
+        surfaced = already_surfaced if already_surfaced is not None else set()
+        await user.catalogue.refresh()
+        if query.strip():
+            files = await self._ranked(user, query, limit, frozenset(surfaced))
+        else:
+            files = [each.file for each in user.catalogue.newest() if each.file not in surfaced][:limit]
+        entries = await self._load(user, files, limit)
+        surfaced.update(each.file for each in entries)
+        return "\n\n".join([*(_recalled(each) for each in entries), DRIFT_NOTE]) if entries else ""
+
+    async def _ranked(self, user: _User, query: str, limit: int, without: frozenset[str]) -> list[str]:
+        if limit <= 0 or not query.strip():
+            return []
+        return await asyncio.to_thread(user.catalogue.rank, query[:QUERY_CHARS], limit, without)
+
+    async def _load(self, user: _User, files: list[str], limit: int) -> list[MemoryEntry]:
+        found = [await find(user.store, user.catalogue.path_of(file)) for file in files[: max(limit, 0)]]
+        return [read_entry_file(file, text.text) for file, text in zip(files, found, strict=False) if text is not None]
+
+    async def memory_index(self) -> str:
+        """MEMORY.md as it is now."""
+        return await self._user.index.text()
+
+    async def rebuild_index(self) -> None:
+        """Make the rows of MEMORY.md agree with the entries. Rows that are right stay as they are, and so does every
+        line that is no row. The newest entries that fit are listed."""
+        user = self._user
+        await user.catalogue.refresh()
+        await user.index.rebuild(each for each in user.catalogue.newest()[::-1] if each.source == "confirmed")
+
+    async def rules(self, cwd: str | os.PathLike[str] | None = None) -> list[RuleFile]:
+        """The user's AGENTS.md, then with `cwd` those of its repository, from the root down to that directory."""
+        own = await find(self.store, self.config.agent_md)
+        files = [RuleFile(self._where(self.config.agent_md), own.text)] if own is not None else []
+        if cwd is not None:
+            files += await asyncio.to_thread(repository_rules, Path(cwd), self.config.agent_md)
+        return files
+
+    async def freeze_snapshots(self, *, cwd: str | os.PathLike[str] | None = None) -> WorkspaceSnapshot:
+        """Rules, index and experiences as they are now, as text for the system prompt of one session.
+
+        Keep the answer with the session: it never changes, whatever is written meanwhile.
+        """
+        user = self._user
+        rules = await self.rules(cwd)
+        where = self._where(self.config.memory_md)
+        return snapshot_of(user.id, rules, await user.index.text(), where, "")
+
+    def _where(self, name: str) -> str:
+        root = self.root
+        return str(root / name) if root is not None else name
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    title: str
+    description: str
+    memory_type: MemoryType
+    content: str
+    source: EntrySource
+
+    def belongs_in(self, entry: MemoryEntry) -> bool:
+        same = (entry.title, entry.memory_type) == (self.title, self.memory_type)
+        return same and (self.source == "confirmed" or entry.source == "auto")
+
+    def text(self, current: FileText | None) -> str:
+        before = current.text if current is not None else ""
+        return written(self.title, self.description, self.memory_type, self.content, self.source, before)
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    return Path(path).expanduser().absolute()
+
+
+def _is_at(error: MemoryStoreError, path: str) -> bool:
+    return error.current is not None and error.current.path == path
+
+
+def _recalled(entry: MemoryEntry) -> str:
+    mark = " (extracted automatically, not confirmed)" if entry.source == "auto" else ""
+    return f"### {entry.title}{mark}\n\n{entry.content.strip()}"
