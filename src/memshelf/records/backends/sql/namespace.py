@@ -29,9 +29,15 @@ _KEEP_VECTORS = (
     "INSERT INTO record_vectors (namespace_id, position, model_id, vectors) VALUES ($1, $2, $3, $4) "
     "ON CONFLICT (namespace_id, position, model_id) DO UPDATE SET vectors = excluded.vectors"
 )
+# Vectors are looked up for each record, and never joined: on a table that was filled just now, of which PostgreSQL has
+# no statistics yet, it takes a plan for a join that needs minutes.
+_VECTORS = (
+    "SELECT v.{} FROM record_vectors v "
+    "WHERE v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = {}"
+)
 _LACKING = (
-    "r.namespace_id = $1 AND (r.analysis <> $2 OR (CAST($3 AS BIGINT) IS NOT NULL AND NOT EXISTS (SELECT 1 FROM "
-    "record_vectors v WHERE v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $3)))"
+    "r.namespace_id = $1 AND (r.analysis <> $2 OR "
+    f"(CAST($3 AS BIGINT) IS NOT NULL AND ({_VECTORS.format('model_id', '$3')}) IS NULL))"
 )
 _NOBODY = Origin()
 _COLUMNS = (
@@ -210,9 +216,8 @@ class Namespace:
     async def changes(self, since: int, model: int | None, limit: int) -> Changed:
         """At most `limit` records that changed after `since`, in the order of their changes."""
         rows = await self._transaction.fetch(
-            "SELECT r.position, r.changed, r.at, r.thread, r.speaker, r.asks, r.replaced_by, r.analysis, r.terms, "
-            "v.vectors FROM records r LEFT JOIN record_vectors v "
-            "ON v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = $1 "
+            "SELECT r.position, r.changed, r.at, r.thread, r.speaker, r.asks, r.replaced_by, r.analysis, r.terms, "  # noqa: S608  # ours
+            f"({_VECTORS.format('vectors', '$1')}) FROM records r "
             "WHERE r.namespace_id = $2 AND r.changed > $3 ORDER BY r.changed LIMIT $4",
             model, self.id, since, limit,
         )  # fmt: skip
@@ -231,12 +236,13 @@ class Namespace:
             self._last_position,
         )
 
-    async def missing(self, model: int | None, limit: int) -> builtins.list[Missing]:
-        """Records to analyse or embed again, the newest first: they are the likeliest to be asked for."""
+    async def missing(self, model: int | None, below: int | None, limit: int) -> builtins.list[Missing]:
+        """Records to analyse or embed again, of those before the position `below`; the newest first, as they are the
+        likeliest to be asked for."""
         rows = await self._transaction.fetch(
             f"SELECT r.position, r.changed, r.text, r.thread FROM records r WHERE {_LACKING} "  # noqa: S608  # ours
-            "ORDER BY r.position DESC LIMIT $4",
-            self.id, ANALYSIS, model, limit,
+            "AND r.position < $4 ORDER BY r.position DESC LIMIT $5",
+            self.id, ANALYSIS, model, self._last_position + 1 if below is None else below, limit,
         )  # fmt: skip
         return [Missing(row[0], row[1], bytes(row[2]).decode(), row[3] is not None) for row in rows]
 

@@ -158,20 +158,32 @@ class SqlRecordStore:
             done = every - missing
             if progress is not None:
                 progress(done, every)
-            while count := await self._fill():
+            below: int | None = None
+            while filled := await self._fill(below):
+                count, below = filled
                 done = min(done + count, every)
                 if progress is not None:
                     progress(done, every)
+            await self._fill_all()  # what others added meanwhile, without an embedder or with another one
         finally:
             self._reindexing = False
         if (model := self._model) is not None:
             await self._write(lambda namespace: namespace.drop_other_models(model))
 
-    async def _fill(self) -> int:
-        """Index some of the records that are not; how many. `unavailable` when the embedder fails."""
-        missing = await self._read(lambda namespace: namespace.missing(self._model, _BATCH), builtins.list[Missing]())
+    async def unindexed(self) -> int:
+        """How many records are found by their words only, until they are indexed."""
+        await self._prepare()
+        missing, _ = await self._read(lambda namespace: namespace.count_missing(self._model), (0, 0))
+        return missing
+
+    async def _fill(self, below: int | None) -> tuple[int, int] | None:
+        """Index some of the records before the position `below`, the newest of them first: how many, and where the
+        next ones are. `None` when none is left. `unavailable` when the embedder fails."""
+        missing = await self._read(
+            lambda namespace: namespace.missing(self._model, below, _BATCH), builtins.list[Missing]()
+        )
         if not missing:
-            return 0
+            return None
         again = [NewRecord(text=each.text, thread="" if each.turn else None) for each in missing]
         drafts = await draft_all(again, max(len(each.text) for each in missing), 0)
         vectors = await self._vectors(drafts)
@@ -179,7 +191,7 @@ class SqlRecordStore:
             raise MemoryStoreError("unavailable", "The embedder cannot index the records now; what is done is kept.")
         filled = builtins.list(zip(missing, drafts, vectors, strict=True))
         await self._write(lambda namespace: namespace.fill(filled, self._model))
-        return len(missing)
+        return len(missing), missing[-1].position
 
     async def _catch_up(self) -> None:
         """Bring the index to what is committed now, by whichever process."""
@@ -243,12 +255,16 @@ class SqlRecordStore:
         filling, loop = self._filling, asyncio.get_running_loop()
         idle = filling is None or filling.done() or filling.get_loop() is not loop
         if idle and not self._reindexing:
-            self._filling = asyncio.create_task(self._fill_all())
+            self._filling = asyncio.create_task(self._fill_quietly())
 
     async def _fill_all(self) -> None:
+        below: int | None = None
+        while filled := await self._fill(below):
+            _, below = filled
+
+    async def _fill_quietly(self) -> None:
         with contextlib.suppress(MemoryStoreError):  # the next search sets it off again, and reindex() says why
-            while await self._fill():
-                pass
+            await self._fill_all()
 
     async def _stop_filling(self) -> None:
         filling, self._filling = self._filling, None
@@ -280,13 +296,18 @@ class SqlRecordStore:
         async def within(transaction: Transaction) -> T:
             namespace = await open_namespace(transaction, self._name, epoch)
             assert namespace is not None  # noqa: S101  # it is made when there is none
-            self._key = -namespace.id  # the ids of other tables, which others lock, are positive
             return await script(namespace)
 
+        if self._key is None:
+            self._key = await self._read(_key, None, single=True)
         return await self._engine.write(within, key=self._key)
 
     def _new_epoch(self) -> str:
         return self._mint.id("recs", self._mint.now())
+
+
+async def _key(namespace: Namespace) -> int:
+    return -namespace.id  # the ids of other tables' rows, which others lock, are positive
 
 
 async def _stands_at(namespace: Namespace) -> tuple[str, int]:

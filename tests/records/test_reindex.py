@@ -1,0 +1,96 @@
+"""Another embedder: indexing anew goes on while others search and write, and where it was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+
+from memshelf.records.backends.sqlite import SqliteRecordStore
+from memshelf.records.model import NewRecord
+
+_RECORDS = 300
+
+_CHILD = """
+import asyncio, sys
+from memshelf.records.backends.sqlite import SqliteRecordStore
+
+class Slow:
+    model, version, dimension = "slow", "1", 8
+    batches = 0
+
+    async def embed(self, texts, *, query=False):
+        self.batches += 1
+        if self.batches > 2:
+            print("in the middle", flush=True)
+            await asyncio.Event().wait()
+        return [[1.0] * 8 for _ in texts]
+
+async def main():
+    async with SqliteRecordStore(sys.argv[1], embedder=Slow()) as store:
+        await store.reindex()
+
+asyncio.run(main())
+"""
+
+
+class Quick:
+    """As the child's model, and it counts what it embeds."""
+
+    model, version, dimension = "slow", "1", 8
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    async def embed(self, texts, *, query=False):
+        if not query:
+            self.embedded += texts
+        return [[1.0] * 8 for _ in texts]
+
+
+async def test_indexing_that_was_killed_goes_on_and_words_are_found_meanwhile(tmp_path, hashing):
+    database = tmp_path / "memory.db"
+    async with SqliteRecordStore(database, embedder=hashing()) as store:
+        await store.add_many(NewRecord(text=f"the quokka likes marmalade {each}") for each in range(_RECORDS))
+    child = subprocess.Popen([sys.executable, "-c", _CHILD, database], stdout=subprocess.PIPE, text=True)
+    try:
+        assert await asyncio.to_thread(child.stdout.readline) == "in the middle\n"
+        async with SqliteRecordStore(database, embedder=None) as store:
+            assert (await store.search("marmalade 7", limit=1))[0].text == "the quokka likes marmalade 7"
+            added = await store.add("the walrus plays cribbage")
+            assert [found.id for found in await store.search("walrus", limit=1)] == [added.id]
+    finally:
+        child.kill()
+        child.communicate()
+    quick, seen = Quick(), []
+    async with SqliteRecordStore(database, embedder=quick) as store:
+        assert await store.unindexed() == _RECORDS - 128 + 1
+        await store.reindex(progress=lambda done, every: seen.append((done, every)))
+        assert await store.unindexed() == 0
+    assert seen[0] == (128, _RECORDS + 1)
+    assert seen[-1] == (_RECORDS + 1, _RECORDS + 1)
+    assert len(quick.embedded) == len(set(quick.embedded)) == _RECORDS - 128 + 1
+    with sqlite3.connect(database) as connection:
+        models = connection.execute(
+            "SELECT m.name, count(*) FROM record_vectors v JOIN embedding_models m ON m.id = v.model_id GROUP BY 1"
+        ).fetchall()
+    connection.close()
+    assert models == [("slow", _RECORDS + 1)]
+
+
+async def test_what_others_add_while_it_runs_is_indexed_too(tmp_path, hashing):
+    database = tmp_path / "memory.db"
+    async with SqliteRecordStore(database, embedder=None) as words:
+        await words.add_many(NewRecord(text=f"record number {each}") for each in range(100))
+        loop, adding = asyncio.get_running_loop(), []
+
+        def add(done: int, _: int) -> None:
+            if done and not adding:
+                adding.append(loop.create_task(words.add("the walrus plays cribbage")))
+
+        async with SqliteRecordStore(database, embedder=hashing()) as store:
+            await store.reindex(progress=add)
+            await adding[0]
+            await store.reindex()
+            assert await store.unindexed() == 0
