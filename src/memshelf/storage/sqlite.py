@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import weakref
-from typing import Any
+from collections import deque
+from typing import Any, TypeAlias
 
 from memshelf.storage.jobs import Job, Work
 from memshelf.storage.sqlite_connection import identify
@@ -28,6 +30,7 @@ class Database:
         self._reader = DatabaseThread("memshelf-sqlite-reader", lambda: Reader(path, durable))
         self._writer = DatabaseThread("memshelf-sqlite-writer", lambda: Writer(path, durable))
         self._users: weakref.WeakSet[object] = weakref.WeakSet()
+        self._asked: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Asked] = weakref.WeakKeyDictionary()
         self._generation = 0
         # Without this, the threads of a database that nobody uses any more would stay for good.
         weakref.finalize(self, _stop, self._reader, self._writer).atexit = False
@@ -49,6 +52,8 @@ class Database:
             self._users.discard(user)
             if self._users:
                 return
+            for asked in list(self._asked.values()):
+                _submit(asked)
             reader_ended = self._reader.stop()
         # One after the other: of two connections that close at the same moment, neither may see that it is the last,
         # and what was written would stay in the write-ahead log.
@@ -93,9 +98,27 @@ class Database:
     def _run(
         self, thread: DatabaseThread, work: Work, *, erases: bool = False, single: bool = False
     ) -> asyncio.Future[Any]:
-        job = Job(work, asyncio.get_running_loop(), erases=erases, single=single)
-        thread.submit(job)
+        loop = asyncio.get_running_loop()
+        job = Job(work, loop, erases=erases, single=single)
+        if (asked := self._asked.get(loop)) is None:
+            asked = self._asked[loop] = deque()
+        if not asked:
+            # All that tasks ask for in one turn of the loop is handed over at its end: a thread that woke for the first
+            # of it would take the interpreter from the tasks that are about to ask, and share its commit with fewer.
+            loop.call_soon(_submit, asked)
+        asked.append((thread, job))
         return job.future
+
+
+_Asked: TypeAlias = deque[tuple[DatabaseThread, Job]]
+
+
+def _submit(asked: _Asked) -> None:
+    # Safe from any thread: each job is taken by one.
+    with contextlib.suppress(IndexError):
+        while True:
+            thread, job = asked.popleft()
+            thread.submit(job)
 
 
 _registry_lock = threading.Lock()
