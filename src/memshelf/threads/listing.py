@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from memshelf.errors import MemoryStoreError
-from memshelf.threads.journal import Journal
+from memshelf.storage.journal import Journal
 from memshelf.threads.rows import decode, session_name, texts
 
 __all__ = ["SessionInfo", "inspect"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.ids import Mint, micros
-from memshelf.threads.journal import Journal, Lines
+from memshelf.storage.journal import Journal, Lines
 from memshelf.threads.listing import SessionInfo, inspect
 from memshelf.threads.rows import Row, RowType, check_fields, check_type, decode, encode, session_name, strings
 from memshelf.threads.sealing import sealing

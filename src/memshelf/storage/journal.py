@@ -15,6 +15,7 @@ __all__ = ["Journal", "Lines", "private_directory"]
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe in the file's place must not hold us up
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FIRST_BLOCK, _LARGEST_BLOCK = 1 << 16, 1 << 22
 
 
@@ -81,19 +82,22 @@ class Lines:
 class Journal:
     """One such file, at `path`. Nothing stays open between calls.
 
-    With `durable`, what was appended survives a loss of power. A system that refuses is `unavailable`.
+    With `durable`, what was appended survives a loss of power. A system that refuses is `unavailable`. `below` is a
+    directory above the file, from which no symbolic link is followed on the way to it: one is `unavailable`.
     """
 
-    def __init__(self, path: str, *, durable: bool) -> None:
+    def __init__(self, path: str, *, durable: bool, below: str | None = None) -> None:
         self.path = path
         self._durable = durable
+        self._below = below
+        self._name = path if below is None else os.path.basename(path)
 
     @contextmanager
     def reading(self) -> Iterator[Lines]:
         """The lines that are there now; none if there is no file. Lines being written at this instant are not seen."""
         try:
-            with _refusals(self.path):
-                descriptor = os.open(self.path, _READ)
+            with _refusals(self.path), self._directory() as at:
+                descriptor = os.open(self._name, _READ, dir_fd=at)
         except FileNotFoundError:
             yield Lines(-1, 0)
             return
@@ -113,15 +117,20 @@ class Journal:
         left without an end gets one first, so that only it is lost. A file that is missing is made, and its directory.
         """
         try:
-            descriptor, created = self._locked()
-            try:
-                lines = Lines(descriptor, os.fstat(descriptor).st_size)
-                data = make(lines)
-                if data:
-                    _write(descriptor, b"\n" + data if lines.torn else data, lines.size)
-                    self._sync(descriptor, created=created)
-            finally:
-                _release(descriptor)
+            while True:
+                with self._directory(make=True) as at:
+                    if (locked := self._locked(at)) is None:
+                        continue  # the directory was removed while we waited
+                    descriptor, created = locked
+                    try:
+                        lines = Lines(descriptor, os.fstat(descriptor).st_size)
+                        data = make(lines)
+                        if data:
+                            _write(descriptor, b"\n" + data if lines.torn else data, lines.size)
+                            self._sync(descriptor, created=created)
+                    finally:
+                        _release(descriptor)
+                    return
         except OSError as error:
             raise _refusal(self.path, error) from error
 
@@ -153,44 +162,80 @@ class Journal:
                 _sync_directory(os.path.dirname(self.path))
             return True
 
+    @contextmanager
+    def _directory(self, *, make: bool = False, sync: bool = False) -> Iterator[int | None]:
+        """The open directory of the file, which every step from `below` leads to; `None` where its path is enough."""
+        if self._below is None:
+            yield None
+            return
+        if make:
+            os.makedirs(self._below, 0o700, exist_ok=True)
+        if sync:
+            _sync_directory(os.path.dirname(self._below))
+        at = os.open(self._below, _DIRECTORY)
+        try:
+            for name in os.path.relpath(os.path.dirname(self.path), self._below).split(os.sep):
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=at)
+                if sync:
+                    os.fsync(at)
+                inside = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                os.close(at)
+                at = inside
+            yield at
+        finally:
+            os.close(at)
+
     def _sync(self, descriptor: int, *, created: bool) -> None:
         if not self._durable:
             return
         try:
             os.fsync(descriptor)
             if created:
-                _sync_directory(os.path.dirname(self.path))
+                with self._directory(sync=True) as at:
+                    if at is None:
+                        _sync_directory(os.path.dirname(self.path))
+                    else:
+                        os.fsync(at)
         except OSError as error:
             raise MemoryStoreError(
                 "write_unconfirmed", f"{self.path}: written, but it may not survive a crash. {error.strerror}."
             ) from error
 
-    def _locked(self) -> tuple[int, bool]:
+    def _locked(self, at: int | None) -> tuple[int, bool] | None:
         while True:
-            descriptor, created = self._open()
+            try:
+                descriptor, created = self._open(at)
+            except FileNotFoundError:
+                if at is None:
+                    raise
+                return None
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if self._is_at(descriptor):
+                if self._is_at(descriptor, at):
                     return descriptor, created
             except BaseException:
                 _release(descriptor)
                 raise
             _release(descriptor)  # the file was removed while we waited
 
-    def _is_at(self, descriptor: int) -> bool:
+    def _is_at(self, descriptor: int, at: int | None) -> bool:
         try:
-            return os.path.samestat(os.fstat(descriptor), os.lstat(self.path))
+            there = os.stat(self._name, dir_fd=at, follow_symlinks=False)
         except FileNotFoundError:
             return False
+        return os.path.samestat(os.fstat(descriptor), there)
 
-    def _open(self) -> tuple[int, bool]:
+    def _open(self, at: int | None) -> tuple[int, bool]:
         while True:
             try:
-                return os.open(self.path, _APPEND), False
+                return os.open(self._name, _APPEND, dir_fd=at), False
             except FileNotFoundError:
-                private_directory(os.path.dirname(self.path), durable=self._durable)
+                if at is None:
+                    private_directory(os.path.dirname(self.path), durable=self._durable)
             with suppress(FileExistsError):
-                return os.open(self.path, _APPEND | os.O_CREAT | os.O_EXCL, 0o600), True
+                return os.open(self._name, _APPEND | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=at), True
 
 
 def _release(descriptor: int) -> None:
@@ -211,7 +256,7 @@ def _write(descriptor: int, data: bytes, size: int) -> None:
 
 
 def _sync_directory(path: str) -> None:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    directory = os.open(path, _DIRECTORY)
     try:
         os.fsync(directory)
     finally:
