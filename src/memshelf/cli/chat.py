@@ -10,7 +10,8 @@ import click
 
 from memshelf.cli.command import disk_paths, require_agent
 from memshelf.cli.memory import Mounted, disk_path, exists, locate, require, store_of
-from memshelf.files.mount import Access, FileMount
+from memshelf.files.mount import FileMount
+from memshelf.mounted import Access
 
 __all__ = ["chat", "threads_option"]
 

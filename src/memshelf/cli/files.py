@@ -12,8 +12,9 @@ from memshelf.files import edits
 from memshelf.files.format import validate_directory
 from memshelf.files.model import FileText
 from memshelf.files.mount import FileMount
-from memshelf.files.tools import FileTools, Json, file_json, listing
+from memshelf.files.tools import FileTools, file_json, listing
 from memshelf.limits import FileFormat
+from memshelf.mounted import Json
 
 __all__ = ["files"]
 

@@ -13,7 +13,7 @@ from memshelf.cli import render
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
 from memshelf.files.protocol import FileStore
-from memshelf.files.tools import Json
+from memshelf.mounted import Json
 from memshelf.origin import Origin
 
 __all__ = ["export_folder", "import_folder", "show_import"]

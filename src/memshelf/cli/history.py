@@ -14,7 +14,7 @@ from memshelf.files import edits
 from memshelf.files.diff import unified
 from memshelf.files.model import Version
 from memshelf.files.protocol import HistoryFileStore
-from memshelf.files.tools import Json
+from memshelf.mounted import Json
 
 __all__ = ["show_diff"]
 

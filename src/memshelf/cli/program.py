@@ -24,8 +24,9 @@ from memshelf.cli.stores import stores
 from memshelf.cli.threads import threads
 from memshelf.cli.versions import versions
 from memshelf.errors import ErrorCode, MemoryStoreError
-from memshelf.files.tools import Json, failure
+from memshelf.files.tools import failure
 from memshelf.limits import FileFormat
+from memshelf.mounted import Json
 
 __all__ = ["cli", "main"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from html import escape
 
 from memshelf.files.mount import DEFAULT_FILE_GUIDE, FileMount
 from memshelf.files.tools import FileTool, FileToolKey
+from memshelf.mounted import instructed
 
 __all__ = ["FILE_PARAMETERS", "file_instructions"]
 
@@ -68,16 +68,4 @@ _WRITING = (
 
 def file_instructions(mounts: Sequence[FileMount], tools: Collection[FileTool]) -> str:
     """Each mount with its name, kind, access and guide, and how the `tools` on offer behave."""
-    parts = [_LEAD, *map(_mount, mounts)]
-    if any(tool.access == "write" for tool in tools):
-        parts.append(_WRITING)
-    return "\n\n".join(parts)
-
-
-def _mount(mount: FileMount) -> str:
-    guide = DEFAULT_FILE_GUIDE if mount.guide is None else mount.guide
-    attributes = f'name="{mount.name}" kind="file" access="{mount.access}"'
-    if not guide.strip():
-        return f"<memory {attributes}/>"
-    # Escaped, so that a guide cannot close its entry or list a memory of its own.
-    return f"<memory {attributes}>\n{escape(guide.strip(), quote=False)}\n</memory>"
+    return instructed(_LEAD, mounts, "file", DEFAULT_FILE_GUIDE, tools, _WRITING)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from memshelf.files.protocol import FileStore
+from memshelf.mounted import Access, check_mount
 
-__all__ = ["DEFAULT_FILE_GUIDE", "Access", "FileMount", "MemoryCursors"]
-
-Access: TypeAlias = Literal["read", "write"]
+__all__ = ["DEFAULT_FILE_GUIDE", "FileMount", "MemoryCursors"]
 
 DEFAULT_FILE_GUIDE = (
     "Keep what will still matter in other conversations: preferences, decisions and their reasons, conventions, facts "
@@ -19,8 +16,6 @@ DEFAULT_FILE_GUIDE = (
     "or a frontmatter description, says what it holds. Change the file that covers a topic instead of adding a second "
     "one, and put related files into one directory."
 )
-
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +35,7 @@ class FileMount:
     cursor_key: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
-            raise ValueError(
-                "A memory's mount name matches ^[a-z][a-z0-9-]{0,62}$, such as user or team-notes; "
-                f"{self.name!r} does not."
-            )
-        if self.access not in ("read", "write"):
-            raise ValueError(f"Mount {self.name}: access is 'read' or 'write', not {self.access!r}.")
+        check_mount(self)
         if not isinstance(self.store, FileStore):
             raise TypeError(f"Mount {self.name}: {type(self.store).__name__} is not a FileStore.")
         if isinstance(self.always_load, str):

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files import edits, grep
 from memshelf.files.edits import find
 from memshelf.files.format import FileFormat, validate_directory, validate_path
 from memshelf.files.model import FileEntry, FileText, GrepMatch
-from memshelf.files.mount import Access, FileMount
+from memshelf.files.mount import FileMount
 from memshelf.files.protocol import FileStore, SearchableFileStore
 from memshelf.limits import FileMemoryLimits
+from memshelf.mounted import Json, MemoryTool, chosen, reached
 from memshelf.origin import Origin
 
-__all__ = ["FILE_TOOLS", "FileTool", "FileToolKey", "FileTools", "Json", "failure", "listing", "selected"]
+__all__ = ["FILE_TOOLS", "FileTool", "FileToolKey", "FileTools", "failure", "listing", "selected"]
 
 FileToolKey: TypeAlias = Literal["view", "grep", "create", "edit", "append", "move", "delete"]
-Json: TypeAlias = dict[str, Any]  # any JSON value
+FileTool: TypeAlias = MemoryTool[FileToolKey]
 
 _WITH_CURRENT: frozenset[ErrorCode] = frozenset(
     {
@@ -38,48 +38,21 @@ _WITH_CURRENT: frozenset[ErrorCode] = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FileTool:
-    """One tool as a door offers it. `access` is what a mount must allow for it."""
-
-    key: FileToolKey
-    access: Access
-    description: str
-
-    @property
-    def name(self) -> str:
-        """The name that the model calls: `memory_file_view`."""
-        return f"memory_file_{self.key}"
-
-    @property
-    def id(self) -> str:
-        """The name that permission rules use: `memory.file.view`."""
-        return f"memory.file.{self.key}"
-
-
-FILE_TOOLS: dict[FileToolKey, FileTool] = {
-    tool.key: tool
-    for tool in (
-        FileTool("view", "read", "List one directory of a memory, or read one file together with its version."),
-        FileTool("grep", "read", "Find the lines of a memory's files that contain a text, in any letter case."),
-        FileTool("create", "write", "Create a file in a memory, at a path that is still free."),
-        FileTool("edit", "write", "Replace a text that occurs exactly once in a memory file by another."),
-        FileTool("append", "write", "Add text at the end of a memory file, on a new line."),
-        FileTool("move", "write", "Move or rename a memory file to a path that is still free."),
-        FileTool("delete", "write", "Delete a memory file, if it is still at the version that you viewed."),
-    )
-}
+_TOOLS: tuple[FileTool, ...] = (
+    MemoryTool("file", "view", "read", "List one directory of a memory, or read one file together with its version."),
+    MemoryTool("file", "grep", "read", "Find the lines of a memory's files that contain a text, in any letter case."),
+    MemoryTool("file", "create", "write", "Create a file in a memory, at a path that is still free."),
+    MemoryTool("file", "edit", "write", "Replace a text that occurs exactly once in a memory file by another."),
+    MemoryTool("file", "append", "write", "Add text at the end of a memory file, on a new line."),
+    MemoryTool("file", "move", "write", "Move or rename a memory file to a path that is still free."),
+    MemoryTool("file", "delete", "write", "Delete a memory file, if it is still at the version that you viewed."),
+)
+FILE_TOOLS: dict[FileToolKey, FileTool] = {tool.key: tool for tool in _TOOLS}
 
 
 def selected(tools: Collection[FileToolKey] | None) -> tuple[FileTool, ...]:
     """The tools named, in their usual order; all of them for `None`. `ValueError` for an unknown name."""
-    if isinstance(tools, str):
-        raise TypeError("`tools` is a collection of tool names, not one string.")
-    if tools is None:
-        return tuple(FILE_TOOLS.values())
-    if unknown := sorted(set(tools) - set(FILE_TOOLS)):
-        raise ValueError(f"Unknown file memory tools: {', '.join(unknown)}. There are {', '.join(FILE_TOOLS)}.")
-    return tuple(tool for key, tool in FILE_TOOLS.items() if key in tools)
+    return chosen(FILE_TOOLS, tools)
 
 
 class FileTools:
@@ -185,14 +158,7 @@ class FileTools:
         return {"memory": memory, "path": path, "deleted": True}
 
     def _store(self, memory: str, key: FileToolKey) -> FileStore:
-        mount = self._mounts.get(memory)
-        if mount is None:
-            raise MemoryStoreError(
-                "unknown_memory", f"No memory {memory!r} is mounted. Mounted: {', '.join(self._mounts) or 'none'}."
-            )
-        if FILE_TOOLS[key].access == "write" and mount.access == "read":
-            raise MemoryStoreError("forbidden", f"Memory {memory} is read-only here; nothing changed.")
-        return mount.store
+        return reached(self._mounts, memory, FILE_TOOLS[key]).store
 
 
 def failure(error: MemoryStoreError, format: FileFormat) -> Json:

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import (
-    AgentRunResult,
-    FunctionToolset,
-    ModelMessage,
-    ModelResponse,
-    RunContext,
-    TextContent,
-    UserPromptPart,
-)
+from pydantic_ai import AgentRunResult, ModelMessage, ModelResponse, RunContext, TextContent, UserPromptPart
 from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
-from memshelf.agent.capabilities.file_toolset import file_toolset, offered
-from memshelf.agent.capabilities.first_input import SAID, answered, brings_input, enclosing, say_before_input
+from memshelf.agent.capabilities.file_toolset import FileCalls
+from memshelf.agent.capabilities.first_input import SAID, answered, say_before_input
+from memshelf.agent.capabilities.memory import MemoryCapability
+from memshelf.agent.capabilities.toolset import offered, toolset
 from memshelf.agent.events import ContextDelivery, MemoryContextEvent
 from memshelf.errors import MemoryStoreError
 from memshelf.files.context import deliver
 from memshelf.files.format import validate_path
-from memshelf.files.instructions import file_instructions
+from memshelf.files.instructions import FILE_PARAMETERS, file_instructions
 from memshelf.files.mount import FileMount, MemoryCursors
 from memshelf.files.tools import FileToolKey, selected
 from memshelf.limits import FileFormat, FileMemoryLimits
+from memshelf.mounted import distinct
 from memshelf.origin import Origin
 
 __all__ = ["FileMemoryCapability"]
 
 
-class FileMemoryCapability(AbstractCapability[object]):
+class FileMemoryCapability(MemoryCapability):
     """Mounts file memories on an agent: `Agent(..., capabilities=[FileMemoryCapability([...])])`.
 
     The model is told of each mount, gets the tools that some mount's access allows (`tools` narrows them), and sees at
@@ -66,29 +60,14 @@ class FileMemoryCapability(AbstractCapability[object]):
         self._limits = limits or FileMemoryLimits()
         self._mounts = _validated(mounts, self._limits.format)
         self._cursors = cursors
-        on_offer = offered(self._mounts, selected(tools))
-        self._instructions = file_instructions(self._mounts, on_offer)
-        self._toolset = file_toolset(self._mounts, on_offer, self._limits, origin or Origin()) if on_offer else None
-        self._awaits_input = False
         self._delivered: _Delivered | None = None
-
-    @classmethod
-    @override
-    def get_serialization_name(cls) -> str | None:
-        return None  # a store is an object, so that a specification in JSON cannot name one
-
-    @classmethod
-    @override
-    def combine(cls, capabilities: Sequence[AbstractCapability[object]]) -> AbstractCapability[object]:
-        raise ValueError(f"An agent has {len(capabilities)} FileMemoryCapability objects; put all mounts into one.")
-
-    @override
-    def get_instructions(self) -> str | None:
-        return self._instructions
-
-    @override
-    def get_toolset(self) -> FunctionToolset[object] | None:
-        return self._toolset
+        on_offer = offered(self._mounts, selected(tools))
+        calls = FileCalls(self._mounts, self._limits, origin or Origin())
+        super().__init__(
+            (mount.name for mount in self._mounts),
+            file_instructions(self._mounts, on_offer),
+            toolset(calls, on_offer, FILE_PARAMETERS, id="memshelf-files"),
+        )
 
     def history_replaced(self) -> None:
         """Forget what this thread was told, so that its next run gets full context.
@@ -103,29 +82,18 @@ class FileMemoryCapability(AbstractCapability[object]):
 
     @override
     async def for_run(self, ctx: RunContext[object]) -> AbstractCapability[object]:
-        # The framework's way to keep runs apart: each works on a copy, with state of its own.
-        run = copy.copy(self)
-        run.__dict__ |= {"_awaits_input": brings_input(ctx), "_delivered": None}
+        run = await super().for_run(ctx)
+        run.__dict__ |= {"_delivered": None}
         return run
 
     @override
     async def wrap_run(self, ctx: RunContext[object], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        with enclosing():
-            try:
-                return await handler()
-            finally:
-                # An answer that was cut off shows that the request, and the context in it, had arrived.
-                if self._delivered is not None and answered(self._delivered.history, self._delivered.said):
-                    self._advance()
-
-    @override
-    async def before_model_request(
-        self, ctx: RunContext[object], request_context: ModelRequestContext
-    ) -> ModelRequestContext:
-        if self._awaits_input:
-            self._awaits_input = False
-            await self._deliver(ctx, request_context)
-        return request_context
+        try:
+            return await super().wrap_run(ctx, handler=handler)
+        finally:
+            # An answer that was cut off shows that the request, and the context in it, had arrived.
+            if self._delivered is not None and answered(self._delivered.history, self._delivered.said):
+                self._advance()
 
     @override
     async def after_model_request(
@@ -141,7 +109,8 @@ class FileMemoryCapability(AbstractCapability[object]):
                 if self._cursors.get(key) == since:  # else it was cleared, or moved on, while the model was answering
                     self._cursors.advance(key, cursor)
 
-    async def _deliver(self, ctx: RunContext[object], request_context: ModelRequestContext) -> None:
+    @override
+    async def _say(self, ctx: RunContext[object], request_context: ModelRequestContext) -> None:
         since = self._cursors.snapshot() if self._cursors is not None else {}
         read_to = MemoryCursors(since)
         delivered = await deliver(self._mounts, read_to, self._limits)
@@ -174,16 +143,8 @@ class _Delivered:
 
 
 def _validated(mounts: Sequence[FileMount], format: FileFormat) -> tuple[FileMount, ...]:
-    if isinstance(mounts, FileMount) or not isinstance(mounts, Sequence):
-        raise TypeError(f"Mounts are a sequence, also of one: [FileMount(...)], not a {type(mounts).__name__}.")
-    if not mounts:
-        raise ValueError("There is no mount: FileMemoryCapability([FileMount(...)]) needs at least one.")
     checked: list[FileMount] = []
-    for mount in mounts:
-        if not isinstance(mount, FileMount):
-            raise TypeError(f"Mounts are FileMount objects, not {type(mount).__name__}.")
-        if any(mount.name == other.name for other in checked):
-            raise ValueError(f"Two mounts are named {mount.name}; each needs a name of its own.")
+    for mount in distinct(mounts, FileMount, "FileMemoryCapability"):
         if any(mount.key == other.key for other in checked):
             raise ValueError(f"Mount {mount.name}: another mount keeps its cursor under {mount.key!r} too.")
         checked.append(replace(mount, always_load=_paths(mount, format)))

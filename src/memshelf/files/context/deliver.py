@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from memshelf.files.context.layout import layout
-from memshelf.files.context.render import size
 from memshelf.files.context.snapshot import Snapshot, read
 from memshelf.files.mount import FileMount, MemoryCursors
 from memshelf.limits import FileMemoryLimits
+from memshelf.untrusted import size
 
 __all__ = ["Delivered", "Outcome", "deliver"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
 
-from memshelf.files.context.render import cost, costs_within, pointer, size
+from memshelf.files.context.render import cost, costs_within, pointer
 from memshelf.files.model import FileEntry
+from memshelf.untrusted import size
 
 __all__ = ["changes", "fit", "lines", "more_cost"]
 

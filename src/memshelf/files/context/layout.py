@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memshelf.files.context import index
-from memshelf.files.context.render import Kind, block, cost, costs_within, omitted_file, size
+from memshelf.files.context.render import Kind, block, cost, costs_within, omitted_file
 from memshelf.files.context.snapshot import Snapshot
 from memshelf.limits import FileMemoryLimits
+from memshelf.untrusted import size
 
 __all__ = ["Block", "layout"]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Kind", "block", "cost", "costs_within", "encode", "omitted_file", "pointer", "size"]
+from memshelf.untrusted import encode, size
+
+__all__ = ["Kind", "block", "cost", "costs_within", "omitted_file", "pointer"]
 
 Kind: TypeAlias = Literal["full", "changes"]
 
@@ -32,16 +33,6 @@ def block(memory: str, kind: Kind, files: Sequence[dict[str, str]], lines: Seque
         f'<memory-context memory="{memory}" trust="untrusted" kind="{kind}">\n'
         f"{_LEADS[kind]}\n{encode(body)}\n</memory-context>"
     )
-
-
-def encode(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def size(text: str) -> int:
-    """UTF-8 bytes. A store may hand over text with lone surrogates; they count as they will be sent."""
-    return len(text.encode(errors="surrogatepass"))
 
 
 def cost(item: object) -> int:

@@ -1,0 +1,86 @@
+"""The tools of memories, bound to Pydantic AI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
+
+from pydantic_ai import FunctionToolset, ModelResponse, RunContext, Tool, ToolDefinition, ToolFailed
+
+from memshelf.agent.permissions import TOOL_ID
+from memshelf.errors import MemoryStoreError
+from memshelf.mounted import Json, MemoryTool, Mount
+from memshelf.origin import Origin
+
+__all__ = ["Parameters", "answered", "made_by", "offered", "toolset"]
+
+Key = TypeVar("Key", bound=str)
+
+Parameters: TypeAlias = Mapping[Key, Mapping[str, str]]
+"""What each parameter of each tool means."""
+
+
+def offered(mounts: Sequence[Mount], tools: Sequence[MemoryTool[Key]]) -> dict[MemoryTool[Key], list[str]]:
+    """Each tool that some mount's access allows, with the names of those mounts."""
+    names = {tool: [mount.name for mount in mounts if tool.access in ("read", mount.access)] for tool in tools}
+    return {tool: allowed for tool, allowed in names.items() if allowed}
+
+
+def toolset(
+    calls: object, tools: Mapping[MemoryTool[Key], Sequence[str]], parameters: Parameters[Key], *, id: str
+) -> FunctionToolset[object] | None:
+    """The tools on offer, each a method of `calls` of its key; `None` if there are none. Its runs may share it."""
+    bound = [_tool(getattr(calls, tool.key), tool, names, parameters[tool.key]) for tool, names in tools.items()]
+    return FunctionToolset(bound, id=id) if bound else None
+
+
+async def answered(call: Awaitable[Json], failure: Callable[[MemoryStoreError], Json]) -> Json:
+    """What a call answers. A refusal is an answer too: it neither ends the run nor counts as a malformed call."""
+    try:
+        return await call
+    except MemoryStoreError as error:
+        raise ToolFailed(json.dumps(failure(error), ensure_ascii=False, separators=(",", ":"))) from error
+
+
+def made_by(ctx: RunContext[object], origin: Origin) -> Origin:
+    """The origin of a change that the model's call makes."""
+    run_id = ctx.run_id if origin.run_id is None else origin.run_id
+    return replace(origin, run_id=run_id, tool_call_id=_call_id(ctx))
+
+
+def _call_id(ctx: RunContext[object]) -> str | None:
+    """The call's ID, unlike that of any other call of the thread: some providers count anew in each response, and a
+    store with history would take a second `call_0` for the first one made again."""
+    responses = (message for message in ctx.messages if isinstance(message, ModelResponse))
+    named = sum(any(call.tool_call_id == ctx.tool_call_id for call in each.tool_calls) for each in responses)
+    return ctx.tool_call_id if named <= 1 else f"{ctx.tool_call_id}#{named}"
+
+
+def _tool(
+    call: Callable[..., Any],  # Any: each tool has its own parameters
+    tool: MemoryTool[Key],
+    memories: Sequence[str],
+    parameters: Mapping[str, str],
+) -> Tool[object]:
+    bound: Tool[object] = Tool(
+        call,
+        name=tool.name,
+        description=tool.description,
+        metadata={TOOL_ID: tool.id},
+        # The calls of one response run in parallel, but its changes in the order that the model wrote them.
+        sequential=tool.access == "write",
+    )
+    schema = deepcopy(bound.function_schema.json_schema)
+    for name, meaning in parameters.items():
+        schema["properties"][name]["description"] = meaning
+    # Shown, not validated: a memory that is not there is answered by the tool, with those that are.
+    schema["properties"]["memory"]["enum"] = list(memories)
+
+    def described(_: RunContext[object], definition: ToolDefinition) -> ToolDefinition:
+        return replace(definition, parameters_json_schema=schema)
+
+    bound.prepare = described
+    return bound
