@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a name public for them
+    from memshelf.agent.agent import Agent as Agent
     from memshelf.agent.builder import HarnessBuilder as HarnessBuilder
     from memshelf.agent.capabilities.compaction import CompactionCapability as CompactionCapability
     from memshelf.agent.capabilities.files import FileMemoryCapability as FileMemoryCapability
@@ -101,6 +102,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
 __version__ = "0.1.0"
 
 _HOMES = {
+    "memshelf.agent.agent": ("Agent",),
     "memshelf.agent.builder": ("HarnessBuilder",),
     "memshelf.agent.capabilities.compaction": ("CompactionCapability",),
     "memshelf.agent.capabilities.files": ("FileMemoryCapability",),

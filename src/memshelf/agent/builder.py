@@ -14,7 +14,7 @@ from memshelf.agent.permissions import ToolPermissionCapability, ToolPermissions
 from memshelf.agent.run import Executable
 from memshelf.agent.spec import AgentSpec
 
-__all__ = ["HarnessBuilder"]
+__all__ = ["HarnessBuilder", "pydantic_agent"]
 
 Output = TypeVar("Output")
 
@@ -60,18 +60,29 @@ class HarnessBuilder:
         """
         if not isinstance(spec, AgentSpec):
             raise TypeError(f"build takes an AgentSpec, such as AgentSpec(model=...), not {spec!r}.")
-        if not isinstance(capabilities, Sequence):
-            given = type(capabilities).__name__
-            raise TypeError(f"capabilities is a sequence, also of one: [...], not a {given}.")
         if output_type is str and spec.output_schema is not None:
             output_type = StructuredDict(spec.output_schema)
-        outputs = list(output_type) if isinstance(output_type, list | tuple) else [output_type]
-        gate = [ToolPermissionCapability(permissions)] if permissions is not None else []
-        agent: Agent[Any, Any] = Agent.from_spec(
-            spec.model_copy(update={"model": None}),
-            # Not seen by the model: it lets a run end with calls that wait for an answer.
-            output_type=[*outputs, DeferredToolRequests],
-            capabilities=[*capabilities, *gate],
-            defer_model_check=True,
-        )
+        agent = pydantic_agent(spec, output_type, capabilities, permissions)
         return Executable(agent, model if model is not None else spec.model)
+
+
+def pydantic_agent(
+    spec: AgentSpec,
+    output_type: OutputSpec[Any],
+    capabilities: Sequence[AgentCapability[Any]],
+    permissions: ToolPermissions | None,
+    **options: Any,  # Any: what else the framework's agent takes
+) -> Agent[Any, Any]:
+    """The framework's agent of `spec`, without a model: each run is given one."""
+    if not isinstance(capabilities, Sequence):
+        raise TypeError(f"capabilities is a sequence, also of one: [...], not a {type(capabilities).__name__}.")
+    outputs = list(output_type) if isinstance(output_type, list | tuple) else [output_type]
+    gate = [ToolPermissionCapability(permissions)] if permissions is not None else []
+    return Agent.from_spec(
+        spec.model_copy(update={"model": None}),
+        # Not seen by the model: it lets a run end with calls that wait for an answer.
+        output_type=[*outputs, DeferredToolRequests],
+        capabilities=[*capabilities, *gate],
+        defer_model_check=True,
+        **options,
+    )

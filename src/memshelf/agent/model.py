@@ -22,8 +22,8 @@ def usable_model(model: Model | str | None) -> Model | str:
     name = model if model is not None else os.environ.get(MODEL_VARIABLE)
     if not name:
         raise ModelConfigurationError(
-            "This agent has no model. Name one, such as openai-responses:gpt-5, with AgentSpec(model=...) or "
-            f"build(..., model=...), or set the environment variable {MODEL_VARIABLE}."
+            "This agent has no model. Name one, such as openai-responses:gpt-5, with Agent(model=...), "
+            f"AgentSpec(model=...) or build(..., model=...), or set the environment variable {MODEL_VARIABLE}."
         )
     try:
         infer_model(name)  # only to see that it can be: a run opens a named model of its own, and closes it

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from pydantic_ai import (
     Agent,
@@ -22,6 +22,8 @@ from pydantic_ai import (
 )
 from pydantic_ai.models import Model
 
+from memshelf.agent.conversation import Conversation
+from memshelf.agent.loop import run_sync
 from memshelf.agent.model import usable_model
 from memshelf.agent.result import HarnessResult, Status
 from memshelf.agent.state import HarnessState
@@ -30,18 +32,24 @@ from memshelf.agent.turn import Approval, HarnessInput, Turn
 __all__ = ["Executable", "HarnessStream"]
 
 Output = TypeVar("Output")
+Started: TypeAlias = tuple[Turn[Output], AbstractAsyncContextManager[AgentRunEvents[Any]]]
+"""A run that is set up, and has yet to begin."""
 
 
 class Executable(Generic[Output]):
     """An agent that can be run, on any number of threads, also at a time. From `HarnessBuilder.build`.
 
     Each run opens and closes the connections of a model that is given by its name. Within `async with executable`,
-    runs share them, and those of the agent's toolsets.
+    runs share them, and those of the agent's toolsets. A run that is given no state goes on from the `conversation`;
+    by default each is a thread of its own.
     """
 
-    def __init__(self, agent: Agent[Any, Any], model: Model | str | None) -> None:
+    def __init__(
+        self, agent: Agent[Any, Any], model: Model | str | None, conversation: Conversation | None = None
+    ) -> None:
         self._agent = agent
         self._model = model
+        self._conversation = conversation or Conversation()
         self._usable: Model | str | None = None
 
     async def __aenter__(self) -> Self:
@@ -75,7 +83,8 @@ class Executable(Generic[Output]):
         raised: `ModelConfigurationError`, or `ValueError` and `TypeError` for the arguments. When the task that runs
         it is cancelled, `asyncio.CancelledError` is raised, and `HarnessResult.from_cancellation` has the result.
         """
-        turn: Turn[Output] = Turn(input, previous_state, approvals, results)
+        kept = await self._kept() if previous_state is None else None
+        turn = self._turn(input, previous_state, kept, approvals, results)
         started: AgentRun[Any, Any] | None = None
         model = self._usable_model()
         try:
@@ -93,6 +102,27 @@ class Executable(Generic[Output]):
             raise RuntimeError("The run ended without a result.")
         return turn.ended(started.result)
 
+    def run_sync(
+        self,
+        input: HarnessInput | None,
+        *,
+        previous_state: HarnessState | None = None,
+        approvals: Mapping[str, Approval] | None = None,
+        results: Mapping[str, object] | None = None,
+        deps: object = None,
+        usage_limits: UsageLimits | None = None,
+    ) -> HarnessResult[Output]:
+        """`run` for code without an event loop. `RuntimeError` where one is running."""
+        run = self.run(
+            input,
+            previous_state=previous_state,
+            approvals=approvals,
+            results=results,
+            deps=deps,
+            usage_limits=usage_limits,
+        )
+        return run_sync(run)
+
     def stream(
         self,
         input: HarnessInput | None,
@@ -108,11 +138,35 @@ class Executable(Generic[Output]):
         `async for event in stream` yields Pydantic AI's events: parts of the answer as they come, tool calls and their
         results, and the events of capabilities. `stream.result` is there when it ends.
         """
-        turn: Turn[Output] = Turn(input, previous_state, approvals, results)
-        events = self._agent.run_stream_events(
-            **turn.arguments, model=self._usable_model(), deps=deps, usage_limits=usage_limits
-        )
-        return HarnessStream(turn, events)
+        model = self._usable_model()
+        # What cannot be run is raised here, unless the thread has to be read first.
+        reads = previous_state is None and self._conversation.on_disk
+        known = None if reads else self._turn(input, previous_state, self._conversation.state(), approvals, results)
+
+        async def start() -> Started[Output]:
+            turn = known or self._turn(input, None, await self._kept(), approvals, results)
+            events = self._agent.run_stream_events(**turn.arguments, model=model, deps=deps, usage_limits=usage_limits)
+            return turn, events
+
+        return HarnessStream(start)
+
+    async def _kept(self) -> HarnessState | None:
+        if self._conversation.on_disk:
+            return await asyncio.to_thread(self._conversation.state)
+        return self._conversation.state()
+
+    def _turn(
+        self,
+        input: HarnessInput | None,
+        given: HarnessState | None,
+        kept: HarnessState | None,
+        approvals: Mapping[str, Approval] | None,
+        results: Mapping[str, object] | None,
+    ) -> Turn[Output]:
+        def ended(after: HarnessState) -> None:
+            self._conversation.ended(kept if given is None else None, after)
+
+        return Turn(input, kept if given is None else given, approvals, results, ended)
 
     def _usable_model(self) -> Model | str | None:
         capabilities = self._agent.root_capability
@@ -130,9 +184,9 @@ class HarnessStream(Generic[Output]):
     anywhere. Either way `result` is there afterwards.
     """
 
-    def __init__(self, turn: Turn[Output], run: AbstractAsyncContextManager[AgentRunEvents[Any]]) -> None:
-        self._turn = turn
-        self._run = run
+    def __init__(self, start: Callable[[], Awaitable[Started[Output]]]) -> None:
+        self._start = start
+        self._started: Started[Output] | None = None
         self._events: AgentRunEvents[Any] | None = None
         self._cancelled = False
         self._result: HarnessResult[Output] | None = None
@@ -171,8 +225,9 @@ class HarnessStream(Generic[Output]):
             await self._end("cancelled")
         if self._result is not None:
             raise StopAsyncIteration
+        turn, run = await self._begun()
         if self._events is None:
-            self._events = await self._run.__aenter__()
+            self._events = await run.__aenter__()
         try:
             event = await anext(self._events)
         except (asyncio.CancelledError, KeyboardInterrupt) as error:
@@ -185,16 +240,21 @@ class HarnessStream(Generic[Output]):
         else:
             if not isinstance(event, AgentRunResultEvent):
                 return event
-            self._result = self._turn.ended(event.result)
-            await self._run.__aexit__(None, None, None)
+            self._result = turn.ended(event.result)
+            await run.__aexit__(None, None, None)
         raise StopAsyncIteration
 
     async def _end(self, status: Status, failure: Exception | None = None) -> HarnessResult[Output]:
-        events = self._events
-        if events is not None:
-            await self._run.__aexit__(None, None, None)
-        self._result = _stopped(self._turn, status, events, failure)
+        turn, run = await self._begun()
+        if self._events is not None:
+            await run.__aexit__(None, None, None)
+        self._result = _stopped(turn, status, self._events, failure)
         return self._result
+
+    async def _begun(self) -> Started[Output]:
+        if self._started is None:
+            self._started = await self._start()
+        return self._started
 
 
 def _stopped(

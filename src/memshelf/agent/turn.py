@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import JsonValue
@@ -35,8 +35,9 @@ Output = TypeVar("Output")
 class Turn(Generic[Output]):
     """One run on one thread.
 
-    `arguments` are what the run is started with. `ValueError` and `TypeError` for input that cannot be run: nothing
-    to say, or answers that do not fit the calls that the thread waits for.
+    `arguments` are what the run is started with, and `ended` is told how the thread is then. `ValueError` and
+    `TypeError` for input that cannot be run: nothing to say, or answers that do not fit the calls that the thread waits
+    for.
     """
 
     def __init__(
@@ -45,13 +46,15 @@ class Turn(Generic[Output]):
         previous: HarnessState | None,
         approvals: Mapping[str, Approval] | None,
         results: Mapping[str, object] | None,
+        ended: Callable[[HarnessState], None] = lambda _: None,
     ) -> None:
         if previous is not None and not isinstance(previous, HarnessState):
             given = type(previous).__name__
             raise TypeError(f"previous_state is a HarnessState, such as the state of a result, not a {given}.")
-        if input is None and previous is None:
+        if input is None and (previous is None or not previous.messages):
             raise ValueError("A new thread needs an input.")
         self._before = previous if previous is not None else HarnessState(thread_id=str(uuid.uuid4()))
+        self._ended = ended
         self._kept: dict[str, JsonValue] = copy.deepcopy(self._before.capability_state)
         self.arguments: dict[str, Any] = {  # Any: the parameters of the framework's runs
             "user_prompt": _prompt(input),
@@ -65,6 +68,7 @@ class Turn(Generic[Output]):
         """The run came to an end of its own."""
         requests = result.output if isinstance(result.output, DeferredToolRequests) else None
         state = self._before.following(list(result.all_messages()), self._kept, requests)
+        self._ended(state)
         if requests is not None:
             return HarnessResult(status="suspended", state=state, usage=result.usage, run_id=result.run_id)
         return HarnessResult(
@@ -84,6 +88,7 @@ class Turn(Generic[Output]):
             # Calls that got no result are answered as interrupted: no provider accepts an open one. A run that did
             # nothing leaves the thread as it was, with the calls that it waits for.
             state = state.following(repair_messages(messages), self._kept)
+        self._ended(state)
         return HarnessResult(status=status, state=state, usage=usage or RunUsage(), failure=failure)
 
 
