@@ -190,7 +190,7 @@ async def test_an_endless_answer_is_read_up_to_the_limit():
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=endless()))
     async with httpx2.AsyncClient(transport=transport) as http:
         with pytest.raises(AnswerError, match="10000 bytes"):
-            await read_answer(http, http.build_request("GET", "https://memory.example/"), most_bytes=10_000)
+            await read_answer(http, http.build_request("GET", "https://memory.example/"), seconds=9, most_bytes=10_000)
     assert sent == 11_000
 
 
@@ -203,4 +203,18 @@ async def test_a_compressed_answer_is_not_unpacked():
     )
     async with httpx2.AsyncClient(transport=transport) as http:
         with pytest.raises(AnswerError, match="compressed"):
-            await read_answer(http, http.build_request("GET", "https://memory.example/"), most_bytes=10_000)
+            await read_answer(http, http.build_request("GET", "https://memory.example/"), seconds=9, most_bytes=10_000)
+
+
+async def test_an_answer_that_drips_is_given_up_in_time():
+    async def dripping():
+        while True:
+            yield b"x"
+            await asyncio.sleep(0.01)
+
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=dripping()))
+    async with httpx2.AsyncClient(transport=transport) as http:
+        with pytest.raises(AnswerError, match=r"within 0\.1 seconds"):
+            await read_answer(
+                http, http.build_request("GET", "https://memory.example/"), seconds=0.1, most_bytes=10_000
+            )

@@ -15,7 +15,7 @@ from memshelf.net.addresses import is_public
 
 try:
     import httpcore2
-    import httpx2
+    import httpx2 as httpx2  # whoever needs it gets it from here, with the error that names the extra
 except ModuleNotFoundError as error:
     if error.name not in ("httpcore2", "httpx2"):
         raise

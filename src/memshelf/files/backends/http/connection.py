@@ -6,7 +6,6 @@ a change it is `LostReplyError`, which the store settles by reading back. Nothin
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -157,14 +156,11 @@ class Connection:
             timeout=self._timeout,
         )
         try:
-            async with asyncio.timeout(self._timeout):
-                status, data = await read_answer(client, request, most_bytes=self._most)
+            status, data = await read_answer(client, request, seconds=self._timeout, most_bytes=self._most)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol) as failure:
             raise MemoryStoreError(
                 "unavailable", f"The server cannot be reached ({type(failure).__name__}); nothing changed."
             ) from None
-        except TimeoutError:
-            raise LostReplyError(f"The server did not answer within {self._timeout:g} seconds.") from None
         except AnswerError as unreadable:
             raise LostReplyError(str(unreadable)) from None
         except httpx2.HTTPError as failure:
