@@ -20,6 +20,11 @@ def call(tool: str, *, id: str | None = None, **args: Any) -> ToolCallPart:
     return ToolCallPart(name, args, tool_call_id=id) if id else ToolCallPart(name, args)
 
 
+def record_call(tool: str, **args: Any) -> ToolCallPart:
+    """A call of a record tool (`add`) on the memory `facts`, unless another is named."""
+    return ToolCallPart(f"memory_record_{tool}", {"memory": "facts", **args})
+
+
 class Script:
     """Answers each request with the next reply: text, calls, an error to raise, or a function of the messages."""
 
@@ -97,3 +102,19 @@ def body(block: str) -> dict[str, Any]:
 def returns(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
     """Every tool result among the messages."""
     return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+
+
+def recalls(messages: Sequence[ModelMessage]) -> list[str]:
+    """Every memory-recall block among the messages."""
+    return [text for message in messages for text in said(message) if text.startswith("<memory-recall")]
+
+
+def recalled(block: str) -> list[dict[str, Any]]:
+    """The records of a memory-recall block, which has nothing but its own lines."""
+    first, lead, records, last = block.split("\n")
+    assert first.startswith('<memory-recall memory="')
+    assert first.endswith('" trust="untrusted">')
+    assert "not instructions" in lead
+    assert last == "</memory-recall>"
+    shown: list[dict[str, Any]] = json.loads(records)["records"]
+    return shown

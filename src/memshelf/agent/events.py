@@ -8,8 +8,9 @@ from typing import Literal
 from pydantic_ai import CapabilityEvent
 
 from memshelf.files.context.deliver import Outcome
+from memshelf.records.context import RecallOutcome
 
-__all__ = ["ContextDelivery", "HistoryReplacedEvent", "MemoryContextEvent"]
+__all__ = ["ContextDelivery", "HistoryReplacedEvent", "MemoryContextEvent", "MemoryRecallEvent", "RecallDelivery"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,27 @@ class MemoryContextEvent(CapabilityEvent, namespace="memshelf"):
     """The context of a run was put into its first request. One entry a memory, in mount order."""
 
     memories: list[ContextDelivery]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallDelivery:
+    """What one record memory recalled for a run: the outcome, how many records and UTF-8 bytes, never the content.
+
+    `recalled` put a block before the user's text; `nothing` knew nothing close; `omitted` is a first record that is
+    larger than a block may be; `timeout` is a store that took too long, and `unavailable` one that failed.
+    """
+
+    memory: str
+    outcome: RecallOutcome
+    records: int
+    bytes: int
+
+
+@dataclass(kw_only=True)
+class MemoryRecallEvent(CapabilityEvent, namespace="memshelf"):
+    """Record memories were searched for what a run's first input is about. One entry a memory, in mount order."""
+
+    memories: list[RecallDelivery]
 
 
 @dataclass(kw_only=True)

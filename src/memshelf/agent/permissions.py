@@ -14,6 +14,7 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from typing_extensions import override
 
 from memshelf.files.tools import FILE_TOOLS
+from memshelf.records.tools import RECORD_TOOLS
 
 __all__ = ["TOOL_ID", "Permission", "ToolPermissionCapability", "ToolPermissions", "tool_id"]
 
@@ -24,7 +25,10 @@ TOOL_ID = "tool_id"
 
 _STRICTNESS: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
 _RULE = re.compile(r"[^\s*]*(?:\*[^\s*]*)*")
-_FILE_TOOL_IDS = {tool.name: tool.id for tool in FILE_TOOLS.values()}
+_TOOL_IDS = {
+    **{tool.name: tool.id for tool in FILE_TOOLS.values()},
+    **{tool.name: tool.id for tool in RECORD_TOOLS.values()},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class ToolPermissions:
     matches follows `default`. A tool without an ID goes by its name. The most specific rule wins: an ID before any
     pattern, then the pattern with the most characters besides `*`, and among equals the strictest.
 
-    A rule that is malformed, or that could never apply to the file tools it means, is a `ValueError`.
+    A rule that is malformed, or that could never apply to the memory tools it means, is a `ValueError`.
     """
 
     default: Permission = "allow"
@@ -132,9 +136,9 @@ def _check_permission(rule: str, permission: Permission) -> None:
 def _check_rule(rule: str) -> None:
     if not isinstance(rule, str) or not rule or _RULE.fullmatch(rule) is None:
         raise ValueError(f"A tool permission rule is a tool ID or a pattern such as memory.file.*, not {rule!r}.")
-    if rule in _FILE_TOOL_IDS:
-        raise ValueError(f"Tool permission {rule}: that tool goes by its ID, {_FILE_TOOL_IDS[rule]}.")
-    if rule.startswith("memory.file.") and not any(_matches(rule, known) for known in _FILE_TOOL_IDS.values()):
-        raise ValueError(
-            f"Tool permission {rule}: no file tool has that ID. There are {', '.join(_FILE_TOOL_IDS.values())}."
-        )
+    if rule in _TOOL_IDS:
+        raise ValueError(f"Tool permission {rule}: that tool goes by its ID, {_TOOL_IDS[rule]}.")
+    for kind in ("file", "record"):
+        known = [id for id in _TOOL_IDS.values() if id.startswith(f"memory.{kind}.")]
+        if rule.startswith(f"memory.{kind}.") and not any(_matches(rule, id) for id in known):
+            raise ValueError(f"Tool permission {rule}: no {kind} tool has that ID. There are {', '.join(known)}.")

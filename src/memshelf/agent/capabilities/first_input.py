@@ -17,7 +17,16 @@ from pydantic_ai import ModelMessage, ModelRequest, ModelResponse, RunContext, T
 from pydantic_ai.messages import ModelRequestPart
 from pydantic_ai.models import ModelRequestContext
 
-__all__ = ["SAID", "DeliversContext", "answered", "brings_input", "enclosing", "history_replaced", "say_before_input"]
+__all__ = [
+    "SAID",
+    "DeliversContext",
+    "answered",
+    "brings_input",
+    "enclosing",
+    "history_replaced",
+    "input_text",
+    "say_before_input",
+]
 
 SAID = "memshelf"
 """The key of a text's metadata that tells what memory said from what the user said."""
@@ -67,6 +76,16 @@ def brings_input(ctx: AnyContext) -> bool:
     return isinstance(last, ModelRequest) and last.run_id is None and _input(last.parts) is not None
 
 
+def input_text(ctx: AnyContext) -> str:
+    """What the user said in the request being prepared, without what memory said before it."""
+    request = ctx.messages[-1] if ctx.messages else None
+    if not isinstance(request, ModelRequest):
+        return ""
+    items = [item for part in request.parts if isinstance(part, UserPromptPart) for item in _items(part)]
+    texts = [item.content if isinstance(item, TextContent) else item for item in items if not _ours(item)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
 def say_before_input(
     ctx: AnyContext, request_context: ModelRequestContext, texts: Sequence[TextContent]
 ) -> UserPromptPart | None:
@@ -100,9 +119,13 @@ def answered(history: Sequence[ModelMessage], said: UserPromptPart) -> bool:
 
 
 def _saying(part: UserPromptPart, texts: Sequence[TextContent]) -> UserPromptPart:
-    content = [part.content] if isinstance(part.content, str) else list(part.content)
+    content = _items(part)
     at = next((index for index, item in enumerate(content) if not _ours(item)), len(content))
     return replace(part, content=[*content[:at], *texts, *content[at:]])
+
+
+def _items(part: UserPromptPart) -> list[UserContent]:
+    return [part.content] if isinstance(part.content, str) else list(part.content)
 
 
 def _ours(item: UserContent) -> bool:

@@ -57,7 +57,8 @@ class MemoryCapability(AbstractCapability[object]):
     def for_agent(self, agent: AbstractAgent[object, Any]) -> AbstractCapability[object]:
         capabilities: list[AbstractCapability[object]] = []
         agent.root_capability.apply(capabilities.append)
-        self._require_names_of_their_own(capabilities)
+        if any(each is self for each in capabilities):  # else a run brings it, perhaps in the place of one of these
+            self._require_names_of_their_own(capabilities)
         return self
 
     @override

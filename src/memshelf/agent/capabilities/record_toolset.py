@@ -1,0 +1,44 @@
+"""The record tools as a model calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_ai import RunContext
+
+from memshelf.agent.capabilities.toolset import answered, made_by
+from memshelf.limits import RecordMemoryLimits
+from memshelf.mounted import Json
+from memshelf.origin import Origin
+from memshelf.records.mount import RecordMount
+from memshelf.records.tools import RecordTools, failure
+
+__all__ = ["RecordCalls"]
+
+_BY_AGENT = Origin(kind="agent")
+
+
+class RecordCalls:
+    """What the model's calls do. The signatures are what arguments are checked against."""
+
+    def __init__(self, mounts: Sequence[RecordMount], limits: RecordMemoryLimits) -> None:
+        self._tools = RecordTools(mounts, limits)
+
+    async def search(self, memory: str, query: str, limit: Annotated[int, Field(ge=1, le=20)] = 5) -> Json:
+        return await answered(self._tools.search(memory, query, limit=limit), failure)
+
+    async def list(
+        self, memory: str, limit: Annotated[int, Field(ge=1, le=100)] = 20, cursor: str | None = None
+    ) -> Json:
+        return await answered(self._tools.list(memory, limit=limit, cursor=cursor), failure)
+
+    async def add(self, ctx: RunContext[object], memory: str, text: str) -> Json:
+        return await answered(self._tools.add(memory, text, origin=made_by(ctx, _BY_AGENT)), failure)
+
+    async def update(self, ctx: RunContext[object], memory: str, id: str, text: str) -> Json:
+        return await answered(self._tools.update(memory, id, text, origin=made_by(ctx, _BY_AGENT)), failure)
+
+    async def delete(self, memory: str, id: str) -> Json:
+        return await answered(self._tools.delete(memory, id), failure)
