@@ -110,6 +110,14 @@ class Journal:
         finally:
             os.close(descriptor)
 
+    def names(self) -> list[str]:
+        """The names of the regular files in its directory, in no order; none if there is no directory."""
+        try:
+            with _refusals(self.path), self._directory() as at, os.scandir(at or os.path.dirname(self.path)) as entries:
+                return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+
     def append(self, make: Callable[[Lines], bytes]) -> None:
         """Append the lines that `make` makes of those that are there, as one: nobody else writes in between.
 
