@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from memshelf.credentials import SecretsPolicy, admit
 from memshelf.errors import MemoryStoreError
 
-__all__ = ["validate_record_text"]
+__all__ = ["admitted_text", "validate_record_text"]
 
 
 def validate_record_text(text: str, *, max_chars: int) -> str:
@@ -20,3 +21,8 @@ def validate_record_text(text: str, *, max_chars: int) -> str:
     except UnicodeEncodeError as error:
         raise MemoryStoreError("invalid_text", "A record's text is not valid Unicode; nothing changed.") from error
     return text
+
+
+def admitted_text(text: str, *, max_chars: int, secrets: SecretsPolicy) -> str:
+    """The text to store: a valid one, as it is unless credentials in it are masked. Else `invalid_text`."""
+    return admit(validate_record_text(text, max_chars=max_chars), secrets, subject="A record")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 
+from memshelf.credentials import SecretsPolicy
 from memshelf.errors import MemoryStoreError
 from memshelf.records.model import MemoryRecord, NewRecord
 from memshelf.records.retrieval.analysis import Analysis, analyse
 from memshelf.records.retrieval.index import Entry
-from memshelf.records.text import validate_record_text
+from memshelf.records.text import admitted_text
 from memshelf.storage.ids import from_micros, micros
 
 __all__ = ["Draft", "cursor_position", "draft_all", "page_cursor", "page_limit", "record_missing"]
@@ -28,9 +29,11 @@ class Draft:
     analysis: Analysis
 
     @classmethod
-    def of(cls, new: NewRecord, max_chars: int, now: int) -> Draft:
+    def of(cls, new: NewRecord, max_chars: int, now: int, secrets: SecretsPolicy) -> Draft:
         """`invalid_text`. The record is of `now` unless it says when it happened."""
-        validate_record_text(new.text, max_chars=max_chars)
+        text = admitted_text(new.text, max_chars=max_chars, secrets=secrets)
+        if text != new.text:
+            new = replace(new, text=text)
         if new.thread is not None and not new.thread.isprintable():
             raise MemoryStoreError("invalid_text", "A thread's name is printable; nothing changed.")
         at = now
@@ -55,12 +58,12 @@ class Draft:
         )
 
 
-async def draft_all(records: Iterable[NewRecord], max_chars: int, now: int) -> list[Draft]:
+async def draft_all(records: Iterable[NewRecord], max_chars: int, now: int, *, secrets: SecretsPolicy) -> list[Draft]:
     """A draft of each; a long text, or many, are taken apart off the event loop. `invalid_text`."""
     new = list(records)
     if sum(len(each.text) for each in new) <= _QUICK_CHARS:
-        return [Draft.of(each, max_chars, now) for each in new]
-    return await asyncio.to_thread(lambda: [Draft.of(each, max_chars, now) for each in new])
+        return [Draft.of(each, max_chars, now, secrets) for each in new]
+    return await asyncio.to_thread(lambda: [Draft.of(each, max_chars, now, secrets) for each in new])
 
 
 def record_missing(record_id: str) -> MemoryStoreError:

@@ -9,6 +9,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
+from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.origin import Origin
 from memshelf.records.backends.drafts import Draft, cursor_position, draft_all, page_cursor, page_limit, record_missing
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
@@ -29,10 +30,16 @@ class InProcessRecordStore:
     """Records that live as long as this object. Use it from one event loop."""
 
     def __init__(
-        self, *, embedder: EmbedderChoice = "default", max_chars: int = 100_000, mint: Mint | None = None
+        self,
+        *,
+        embedder: EmbedderChoice = "default",
+        max_chars: int = 100_000,
+        secrets: SecretsPolicy = "warn",
+        mint: Mint | None = None,
     ) -> None:
         self._recall = Recall(embedder)
         self._max_chars = max_chars
+        self._secrets = check_policy(secrets)
         self._mint = mint or Mint()
         self._kept: dict[int, _Kept] = {}
         self._next = 1
@@ -78,7 +85,7 @@ class InProcessRecordStore:
         return (await self.add_many([new]))[0]
 
     async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
-        drafts = await draft_all(records, self._max_chars, self._mint.now())
+        drafts = await draft_all(records, self._max_chars, self._mint.now(), secrets=self._secrets)
         vectors = await self._recall.vectors([draft.analysis.passages for draft in drafts])
         replaced = [self._key(draft.new.replaces) for draft in drafts]
         now, changed, added = self._mint.now(), set[int](), []
@@ -101,7 +108,7 @@ class InProcessRecordStore:
     async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
         kept = self._kept[self._found(record_id)]
         new = replace(kept.draft.new, text=text, origin=origin or kept.draft.new.origin)
-        (draft,) = await draft_all([new], self._max_chars, kept.draft.at)
+        (draft,) = await draft_all([new], self._max_chars, kept.draft.at, secrets=self._secrets)
         vectors = await self._recall.vectors([draft.analysis.passages])
         key = self._found(record_id)  # it may be gone by now
         kept = self._kept[key]

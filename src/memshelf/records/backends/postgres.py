@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memshelf.credentials import SecretsPolicy
 from memshelf.records.backends.sql.store import SqlRecordStore
 from memshelf.records.recall import EmbedderChoice
 from memshelf.storage.ids import Mint
@@ -21,8 +22,9 @@ class PostgresRecordStore(SqlRecordStore):
     What was written is as safe as the server's own commits. When the connection is lost during a commit, the outcome
     is not known: `write_unconfirmed`. `purge` erases as far as `PostgresFileStore.purge` does.
 
-    `embedder` is the bundled model if the extra `embed` is installed; `None` recalls by words only. `mint` is where
-    times and ids come from.
+    `embedder` is the bundled model if the extra `embed` is installed; `None` recalls by words only. `secrets` is
+    what becomes of a text with credentials in it: `warn` keeps it and logs that, `mask` puts a placeholder in their
+    place, `refuse` is `invalid_text`, `off` does not look. `mint` is where times and ids come from.
     """
 
     def __init__(
@@ -32,7 +34,10 @@ class PostgresRecordStore(SqlRecordStore):
         *,
         embedder: EmbedderChoice = "default",
         max_chars: int = 100_000,
+        secrets: SecretsPolicy = "warn",
         schema: str = "memshelf",
         mint: Mint | None = None,
     ) -> None:
-        super().__init__(PostgresEngine(dsn, schema), namespace, embedder=embedder, max_chars=max_chars, mint=mint)
+        super().__init__(
+            PostgresEngine(dsn, schema), namespace, embedder=embedder, max_chars=max_chars, secrets=secrets, mint=mint
+        )

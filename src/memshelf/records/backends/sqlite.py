@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from memshelf.credentials import SecretsPolicy
 from memshelf.records.backends.sql.store import SqlRecordStore
 from memshelf.records.recall import EmbedderChoice
 from memshelf.storage.ids import Mint
@@ -18,9 +19,10 @@ class SqliteRecordStore(SqlRecordStore):
     Many processes may use one file at once, on one machine. The file is created, 0600, when it is first used. Stores on
     the same file share their connections; each keeps an index of its namespace in memory, 2 KB a short record.
 
-    `embedder` is the bundled model if the extra `embed` is installed; `None` recalls by words only. With `durable`,
-    what was written survives a power cut; without, only the end of the process. `mint` is where times and ids come
-    from.
+    `embedder` is the bundled model if the extra `embed` is installed; `None` recalls by words only. `secrets` is
+    what becomes of a text with credentials in it: `warn` keeps it and logs that, `mask` puts a placeholder in their
+    place, `refuse` is `invalid_text`, `off` does not look. With `durable`, what was written survives a power cut;
+    without, only the end of the process. `mint` is where times and ids come from.
     """
 
     def __init__(
@@ -30,11 +32,17 @@ class SqliteRecordStore(SqlRecordStore):
         *,
         embedder: EmbedderChoice = "default",
         max_chars: int = 100_000,
+        secrets: SecretsPolicy = "warn",
         durable: bool = True,
         mint: Mint | None = None,
     ) -> None:
         if os.fspath(database) in ("", ":memory:"):
             raise ValueError("A SqliteRecordStore is kept in a file. For one that is not, use an InProcessRecordStore.")
         super().__init__(
-            SqliteEngine(database, durable=durable), namespace, embedder=embedder, max_chars=max_chars, mint=mint
+            SqliteEngine(database, durable=durable),
+            namespace,
+            embedder=embedder,
+            max_chars=max_chars,
+            secrets=secrets,
+            mint=mint,
         )

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.net.egress import httpx2, public_client
 from memshelf.records.backends.mem0.connection import Connection
 from memshelf.records.backends.mem0.dialect import OSS, PLATFORM, Dialect
@@ -41,8 +42,9 @@ class Mem0Definition:
         """The records of one mem0 user. `ValueError` for what is not as it must be; nothing is sent yet.
 
         `configuration` has `base_url`, the server's http(s) address, and may have `timeout`, how many seconds one
-        request may take (30). `credential` has `api_key`. `namespace` is the `user_id`: 1 to 256 printable characters,
-        no space and no `*`, which mem0 takes for everybody.
+        request may take (30), and `secrets`, what becomes of a text with credentials in it ("warn"). `credential` has
+        `api_key`. `namespace` is the `user_id`: 1 to 256 printable characters, no space and no `*`, which mem0 takes
+        for everybody.
 
         Without `http`, the store has a client of its own, which reaches public HTTPS endpoints only. A given client is
         used as it is, and stays open.
@@ -51,14 +53,15 @@ class Mem0Definition:
         timeout = configuration.get("timeout", _SECONDS)
         if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < 86_400:
             raise ValueError(f"{self.name}: timeout is a number of seconds over 0, not {timeout!r}.")
-        _only(configuration, {"base_url", "timeout"}, f"{self.name}: the configuration")
+        _only(configuration, {"base_url", "timeout", "secrets"}, f"{self.name}: the configuration")
+        secrets = check_policy(configuration.get("secrets", "warn"))
         headers = self._headers(credential or {})
         if not _is_namespace(namespace):
             raise ValueError(
                 f"{self.name}: a namespace is 1 to {_NAMESPACE_CHARS} printable characters without spaces and '*', "
                 f"not {namespace!r}."
             )
-        return self._opened(base_url, headers, float(timeout), namespace, http)
+        return self._opened(base_url, headers, float(timeout), namespace, secrets, http)
 
     @contextlib.asynccontextmanager
     async def _opened(
@@ -67,11 +70,13 @@ class Mem0Definition:
         headers: Mapping[str, str],
         seconds: float,
         namespace: str,
+        secrets: SecretsPolicy,
         http: httpx2.AsyncClient | None,
     ) -> AsyncIterator[RecordStore]:
         async with contextlib.AsyncExitStack() as stack:
             client = http if http is not None else await stack.enter_async_context(public_client(timeout=seconds))
-            yield Mem0RecordStore(Connection(client, base_url, headers, timeout=seconds), self.dialect, namespace)
+            connection = Connection(client, base_url, headers, timeout=seconds)
+            yield Mem0RecordStore(connection, self.dialect, namespace, secrets)
 
     def _headers(self, credential: Mapping[str, str]) -> dict[str, str]:
         _only(credential, {"api_key"}, f"{self.name}: the credential")

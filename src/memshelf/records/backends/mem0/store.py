@@ -6,6 +6,7 @@ import asyncio
 import builtins
 from datetime import UTC, datetime
 
+from memshelf.credentials import SecretsPolicy
 from memshelf.errors import MemoryStoreError
 from memshelf.records.backends.drafts import page_limit, record_missing
 from memshelf.records.backends.mem0.answers import Found, added_id, found, results, sound
@@ -13,7 +14,7 @@ from memshelf.records.backends.mem0.connection import Connection, UnreadableErro
 from memshelf.records.backends.mem0.dialect import Dialect
 from memshelf.records.backends.mem0.listing import Cursor, Fetched, Listing
 from memshelf.records.model import MemoryRecord, RecordPage
-from memshelf.records.text import validate_record_text
+from memshelf.records.text import admitted_text
 
 __all__ = ["MAX_RECORD_CHARS", "Mem0RecordStore"]
 
@@ -34,10 +35,11 @@ class Mem0RecordStore:
     is its own.
     """
 
-    def __init__(self, connection: Connection, dialect: Dialect, namespace: str) -> None:
+    def __init__(self, connection: Connection, dialect: Dialect, namespace: str, secrets: SecretsPolicy) -> None:
         self._connection = connection
         self._dialect = dialect
         self._namespace = namespace
+        self._secrets = secrets
 
     async def search(self, query: str, *, limit: int) -> builtins.list[MemoryRecord]:
         page_limit(limit)
@@ -67,7 +69,7 @@ class Mem0RecordStore:
         return _page_of(shown, None)
 
     async def add(self, text: str) -> MemoryRecord:
-        validate_record_text(text, max_chars=MAX_RECORD_CHARS)
+        text = admitted_text(text, max_chars=MAX_RECORD_CHARS, secrets=self._secrets)
         answer = await self._connection.write(self._dialect.add(self._namespace, text))
         if answer.status == 404:
             raise MemoryStoreError("unavailable", "The server does not know how to add a record; nothing changed.")
@@ -78,7 +80,7 @@ class Mem0RecordStore:
         return await self._confirmed(record_id, text)
 
     async def update(self, record_id: str, text: str) -> MemoryRecord:
-        validate_record_text(text, max_chars=MAX_RECORD_CHARS)
+        text = admitted_text(text, max_chars=MAX_RECORD_CHARS, secrets=self._secrets)
         await self._ours(record_id)
         answer = await self._connection.write(self._dialect.update(record_id, text))
         if answer.status == 404:

@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self, TypeAlias, TypeVar
 
+from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
 from memshelf.records.backends.drafts import Draft, cursor_position, draft_all, page_limit, record_missing
@@ -54,6 +55,7 @@ class SqlRecordStore:
         *,
         embedder: EmbedderChoice = "default",
         max_chars: int = 100_000,
+        secrets: SecretsPolicy = "warn",
         mint: Mint | None = None,
     ) -> None:
         if not namespace or not namespace.isprintable():
@@ -61,6 +63,7 @@ class SqlRecordStore:
         self._engine = engine
         self._name = namespace
         self._max_chars = max_chars
+        self._secrets = check_policy(secrets)
         self._mint = mint or Mint()
         self._recall = Recall(embedder)
         self._model: int | None = None
@@ -116,7 +119,7 @@ class SqlRecordStore:
         return (await self.add_many([new]))[0]
 
     async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
-        drafts = await draft_all(records, self._max_chars, self._mint.now())
+        drafts = await draft_all(records, self._max_chars, self._mint.now(), secrets=self._secrets)
         if not drafts:
             return []
         vectors = await self._vectors(drafts)
@@ -127,7 +130,8 @@ class SqlRecordStore:
         if old is None:
             raise record_missing(record_id)
         now = self._mint.now()
-        (draft,) = await draft_all([replace(old, text=text, origin=origin or old.origin)], self._max_chars, now)
+        new = replace(old, text=text, origin=origin or old.origin)
+        (draft,) = await draft_all([new], self._max_chars, now, secrets=self._secrets)
         (vectors,) = await self._vectors([draft])
         return await self._write(lambda namespace: namespace.update(record_id, draft, vectors, self._model, now))
 
@@ -185,7 +189,7 @@ class SqlRecordStore:
         if not missing:
             return None
         again = [NewRecord(text=each.text, thread="" if each.turn else None) for each in missing]
-        drafts = await draft_all(again, max(len(each.text) for each in missing), 0)
+        drafts = await draft_all(again, max(len(each.text) for each in missing), 0, secrets="off")
         vectors = await self._vectors(drafts)
         if self._model is not None and None in vectors:
             raise MemoryStoreError("unavailable", "The embedder cannot index the records now; what is done is kept.")
