@@ -86,3 +86,44 @@ async def test_a_refused_change_leaves_the_others_of_its_commit_as_they_are(shel
     assert sum(isinstance(each, MemoryStoreError) for each in outcomes) == AT_ONCE // 2
     report = await Verification(shelf, workspace, store).verify()
     assert (report.intact, report.versions) == (True, AT_ONCE // 2)
+
+
+async def test_changes_of_the_same_memories_in_one_commit_stand_on_each_other(shelf, workspace, store):
+    memories = Memories(shelf, workspace, store)
+    made = await asyncio.gather(*(memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(4)))
+    known = made[0].sha256
+    calls = []
+    for each in made:
+        calls += [
+            memories.update(each.id, content="b", expected_sha256=known, origin=Origin()),
+            memories.update(each.id, content="c", expected_sha256=known, origin=Origin()),  # it is no longer "a"
+            memories.update(each.id, path=f"/moved{each.path}", origin=Origin()),
+            memories.create(each.path, "in its place", origin=Origin()),
+            memories.update(f"{each.id}0", content="nothing", origin=Origin()),  # there is none
+            memories.delete(each.id, origin=Origin()),
+            memories.update(each.id, content="too late", origin=Origin()),
+        ]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    codes = [getattr(each, "code", "done") for each in outcomes]
+    assert codes == ["done", "version_mismatch", "done", "done", "not_found", "done", "not_found"] * 4
+    page = await memories.page(limit=100, content=True)
+    assert [(each.path, each.content) for each in page.items] == [(f"/{n}.md", "in its place") for n in range(4)]
+    report = await Verification(shelf, workspace, store).verify()
+    assert (report.intact, report.versions) == (True, 4 * 5)
+
+
+async def test_a_change_that_the_database_refuses_is_its_callers_alone_whoever_shares_its_commit(
+    shelf, workspace, store
+):
+    memories = Memories(shelf, workspace, store)
+    made = await asyncio.gather(*(memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(3)))
+    too_long = Origin(run_id=secrets.token_hex(4_000), tool_call_id="call")  # for an index of PostgreSQL
+    origins = [Origin(), too_long, Origin()]
+    outcomes = await asyncio.gather(
+        *(memories.update(each.id, content="b", origin=by) for each, by in zip(made, origins, strict=True)),
+        return_exceptions=True,
+    )
+    assert not any(isinstance(each, Exception) for each in (outcomes[0], outcomes[2]))
+    if isinstance(shelf.engine, PostgresEngine):
+        assert outcomes[1].code == "unavailable"
+    assert (await Verification(shelf, workspace, store).verify()).intact

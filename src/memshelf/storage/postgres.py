@@ -39,12 +39,12 @@ class PostgresEngine:
     async def read(self, script: Script[T], *, single: bool = False) -> T:
         return await self._part().readers.run(script, single=single)
 
-    async def write(self, script: Script[T], *, key: int | None = None) -> T:
-        return await self._part().writer.run(script, key)
+    async def write(self, script: Script[T], *, key: int | None = None, announced: str | None = None) -> T:
+        return await self._part().writer.run(script, key, announced)
 
     async def erase(self, script: Script[T]) -> T:
         part = self._part()
-        result = await part.writer.run(script, None)
+        result = await part.writer.run(script, None, None)
         await part.eraser.finish()
         return result
 

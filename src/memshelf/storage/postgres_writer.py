@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import groupby
 from typing import Any, TypeVar
 
 import asyncpg
@@ -18,7 +19,7 @@ from memshelf.storage.postgres_connection import (
     unavailable,
     unconfirmed,
 )
-from memshelf.storage.postgres_transaction import PostgresTransaction
+from memshelf.storage.postgres_transaction import PostgresTransaction, Together
 from memshelf.storage.transaction import Script
 
 __all__ = ["Writer"]
@@ -32,11 +33,12 @@ _MOST_ATTEMPTS = 5
 class _Job:
     """A script, and the caller that waits for what becomes of it."""
 
-    __slots__ = ("error", "future", "key", "result", "script")
+    __slots__ = ("announced", "error", "future", "key", "result", "script")
 
-    def __init__(self, script: Script[Any], key: int | None) -> None:
+    def __init__(self, script: Script[Any], key: int | None, announced: str | None) -> None:
         self.script = script
         self.key = key
+        self.announced = announced
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.result: object = None
         self.error: Exception | None = None
@@ -61,8 +63,8 @@ class Writer:
         self._wake = asyncio.Event()
         self._ending = False
 
-    async def run(self, script: Script[T], key: int | None) -> T:
-        job = _Job(script, key)
+    async def run(self, script: Script[T], key: int | None, announced: str | None) -> T:
+        job = _Job(script, key, announced)
         self._waiting.append(job)
         self._wake.set()
         result: T = await job.future
@@ -173,26 +175,55 @@ class Writer:
 async def _run_all(connection: Any, jobs: list[_Job], *, apart: bool) -> bool:
     """Run the jobs in a new transaction; `False` when one failed and left changes, or a transaction without use."""
     await connection.execute("BEGIN")
+    for _, alike in groupby(jobs, lambda job: job.key):
+        if not await (_run_apart if apart else _run_together)(connection, list(alike)):
+            return False
+    return True
+
+
+async def _run_together(connection: Any, jobs: list[_Job]) -> bool:
+    """Run jobs that lock the same row; `False` when one failed that may have left changes behind."""
+    together = Together(connection, (job.announced for job in jobs if job.announced is not None))
     left: object | None = None
     for job in jobs:
-        if job.future.done():
-            continue
-        job.result, job.error = None, None
-        transaction = PostgresTransaction(connection, found=left)
+        transaction = PostgresTransaction(connection, found=left, together=together)
         left = None
-        if apart:
-            await connection.execute("SAVEPOINT job")
-        try:
-            job.result = await job.script(transaction)
-            left = transaction.left
-        except Exception as error:  # every failure belongs to its caller, and the other jobs go on
-            if is_lost(connection, error) or is_transient(error):
-                raise
-            job.error = refusal(error)
-            if apart:
-                await connection.execute("ROLLBACK TO SAVEPOINT job")
-            elif transaction.changed or isinstance(error, asyncpg.PostgresError):
+        if not await _attempt(connection, job, transaction):
+            if transaction.changed or together.failed:
                 return False
-        if apart:
-            await connection.execute("RELEASE SAVEPOINT job")
+        else:
+            left = transaction.left
+    try:
+        await together.flush()
+    except asyncpg.PostgresError as error:
+        if is_lost(connection, error) or is_transient(error):
+            raise
+        return False
+    return True
+
+
+async def _run_apart(connection: Any, jobs: list[_Job]) -> bool:
+    """Run each job so that it leaves nothing behind when it fails."""
+    for job in jobs:
+        await connection.execute("SAVEPOINT job")
+        if not await _attempt(connection, job, PostgresTransaction(connection)):
+            await connection.execute("ROLLBACK TO SAVEPOINT job")
+        await connection.execute("RELEASE SAVEPOINT job")
+    return True
+
+
+async def _attempt(connection: Any, job: _Job, transaction: PostgresTransaction) -> bool:
+    """Run a job; whether it succeeded, or nobody waits for it any more."""
+    if job.future.done():
+        return True
+    job.result, job.error = None, None
+    try:
+        job.result = await job.script(transaction)
+    except Exception as error:  # every failure belongs to its caller, and the other jobs go on
+        if is_lost(connection, error) or is_transient(error):
+            raise
+        job.error = refusal(error)
+        if isinstance(error, asyncpg.PostgresError):
+            transaction.changed = True  # the transaction takes no more statements
+        return False
     return True

@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TypeVar
 
 from memshelf.storage.sqlite import Database
-from memshelf.storage.transaction import Change, Row, Script
+from memshelf.storage.transaction import Change, Row, Script, for_one_key
 
 __all__ = ["SqliteEngine"]
 
@@ -38,7 +38,13 @@ class SqliteEngine:
     def read(self, script: Script[T], *, single: bool = False) -> Awaitable[T]:
         return self.database.read(partial(_run, script), single=single)
 
-    def write(self, script: Script[T], *, key: int | None = None) -> Awaitable[T]:  # noqa: ARG002  # there is one writer
+    def write(
+        self,
+        script: Script[T],
+        *,
+        key: int | None = None,  # noqa: ARG002  # there is one writer
+        announced: str | None = None,  # noqa: ARG002  # and no way to it
+    ) -> Awaitable[T]:
         return self.database.write(partial(_run, script))
 
     def erase(self, script: Script[T]) -> Awaitable[T]:
@@ -85,6 +91,12 @@ class _Transaction:
         row: Row | None
         row = self._cursor.execute(text, values if order is None else [values[at] for at in order]).fetchone()
         return row
+
+    async def fetch_keyed(self, sql: str, owner: int, key: str) -> Row | None:
+        return await self.fetch_one(for_one_key(sql), owner, key)
+
+    def forget(self, key: str) -> None:
+        pass
 
     async def execute(self, sql: str, *values: object) -> int:
         text, order = _with_question_marks(sql)

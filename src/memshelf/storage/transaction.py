@@ -8,9 +8,10 @@ again from its beginning when an attempt at it came to nothing, so what it does 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Change", "Engine", "Row", "Script", "Transaction"]
+__all__ = ["Change", "Engine", "Row", "Script", "Transaction", "for_one_key"]
 
 T = TypeVar("T")
 
@@ -46,13 +47,27 @@ class Transaction(Protocol):
         """The first row of a query, or `None`."""
         ...
 
+    async def fetch_keyed(self, sql: str, owner: int, key: str) -> Row | None:
+        """The row of a query for one key, or `None`: the query's first column is the key, `$1` is the owner, and
+        `{key}` stands where a column is compared with the key.
+
+        An engine may ask at the same time for what later scripts of the commit announced: see `Engine.write`.
+        """
+        ...
+
+    def forget(self, key: str) -> None:
+        """What `fetch_keyed` found for a key changes: the next script asks again. `execute` forgets everything."""
+        ...
+
     async def execute(self, sql: str, *values: object) -> int:
         """Run a statement; how many rows it inserted, changed or deleted."""
         ...
 
     async def change(self, *changes: Change) -> None:
-        """Run statements that change rows, each another row than the others, and none seeing what another did: on a
-        server that is one round trip."""
+        """Run statements that change rows, each another row than the others, and none seeing what another did.
+
+        On a server that is one round trip, for the scripts of a commit that ask for nothing in between together.
+        """
         ...
 
 
@@ -67,14 +82,15 @@ class Engine(Protocol):
         than one statement, so that no transaction is needed around it."""
         ...
 
-    def write(self, script: Script[T], *, key: int | None = None) -> Awaitable[T]:
+    def write(self, script: Script[T], *, key: int | None = None, announced: str | None = None) -> Awaitable[T]:
         """Run a script; when this returns, what it did is committed. Many may share one commit.
 
         `write_unconfirmed` when the commit's outcome is not known.
 
         `key` orders the scripts that share a commit. Scripts that wait for each other's rows must use one order, so
         that no two commits wait for each other: `key` is the id of the one row that the script locks. A script
-        without a key shares its commit with none where that matters.
+        without a key shares its commit with none where that matters. `announced` is the key that the script will
+        give to `fetch_keyed`, with the same query and owner as the others of its key.
         """
         ...
 
@@ -94,3 +110,9 @@ class Engine(Protocol):
     async def aclose(self) -> None:
         """Let go of the database, after what was called before. A closed engine opens again when it is used."""
         ...
+
+
+@cache
+def for_one_key(sql: str) -> str:
+    """A query of `Transaction.fetch_keyed`, for `$2`."""
+    return sql.format(key="= $2")

@@ -20,6 +20,12 @@ from memshelf.stores.shelf import Opened, Shelf, no_such_memory
 __all__ = ["Current", "changed", "current_memory", "described", "requested", "require_content", "stored_version"]
 
 
+_SELECT_CURRENT = (
+    "SELECT f.file_id, f.path, f.version_id, f.size, f.description, f.created_at, v.created_at, v.sha256, v.content "
+    "FROM files f JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.file_id {key}"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Current:
     """A memory as it stands now: as a resource, and as the file that it is."""
@@ -34,14 +40,10 @@ class Current:
 
 async def current_memory(opened: Opened, memory_id: str) -> Current:
     """`not_found`."""
-    row = await opened.memory.one(
-        "SELECT f.path, f.version_id, f.size, f.description, f.created_at, v.created_at, v.sha256, v.content "
-        "FROM files f JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.file_id = $2",
-        askable(memory_id),
-    )
+    row = await opened.transaction.fetch_keyed(_SELECT_CURRENT, opened.memory.id, askable(memory_id))
     if row is None:
         raise no_such_memory(memory_id)
-    path, version_id, size, description, created_at, updated_at, sha256, content = row
+    _, path, version_id, size, description, created_at, updated_at, sha256, content = row
     text = content.decode()
     memory = Memory(
         id=memory_id,

@@ -121,7 +121,7 @@ class Memories(StoreAccess):
                 return current.memory
             return await changed(opened, request, current, origin, self.shelf)
 
-        return await self.write(update, keeps=True)
+        return await self.write(update, keeps=True, announced=askable(memory_id))
 
     async def delete(self, memory_id: str, *, expected_sha256: str | None = None, origin: Origin) -> None:
         """Remove a memory; its versions stay. `version_mismatch` when its content has another hash."""
@@ -131,7 +131,7 @@ class Memories(StoreAccess):
             require_content(current, expected_sha256)
             await changed(opened, Delete(current.file.path, current.file.version), current, origin, self.shelf)
 
-        await self.write(delete, keeps=True)
+        await self.write(delete, keeps=True, announced=askable(memory_id))
 
 
 async def _listed(opened: Opened, directory: str, start: str, most: int) -> list[Memory | Prefix]:

@@ -79,9 +79,11 @@ class StoreAccess:
 
         return await self.shelf.engine.read(read)
 
-    async def write(self, script: Callable[[Opened], Awaitable[T]], *, keeps: bool = False) -> T:
+    async def write(
+        self, script: Callable[[Opened], Awaitable[T]], *, keeps: bool = False, announced: str | None = None
+    ) -> T:
         """`keeps` promises that `Opened` says how the store stands after the script: then the next script that shares
-        its commit need not ask for it."""
+        its commit need not ask for it. `announced` is the id of the memory that the script is about."""
         key = await self.shelf.memory_id(self.workspace_id, self.store_id)
 
         async def write(transaction: Transaction) -> T:
@@ -91,7 +93,7 @@ class StoreAccess:
                 transaction.left = self.workspace_id, opened
             return result
 
-        return await self.shelf.engine.write(write, key=key)
+        return await self.shelf.engine.write(write, key=key, announced=announced)
 
     async def erase(self, script: Callable[[Opened], Awaitable[T]]) -> T:
         async def erase(transaction: Transaction) -> T:
