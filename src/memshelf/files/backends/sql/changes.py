@@ -153,6 +153,7 @@ async def record(
     changes = [(_INSERT_VERSION, version), (_MOVE_HEAD, (facts.seq, sealed, files, memory.id)), live]
     if before is None or facts.moved:
         changes.append((_INSERT_PLACE, (memory.id, commit.path, facts.file_id)))
+    memory.transaction.forget(facts.file_id)
     await memory.transaction.change(*changes)
     return Recording(facts, Head(head.epoch, facts.seq, sealed), commit.path, sha256, size, created_at)
 
