@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 
 import pytest
+from golden_files import compare
 from pydantic_ai import Agent
 from scripted import Script, call, contexts, returns
 
@@ -24,17 +23,13 @@ from memshelf import (
 )
 from memshelf.agent.permissions import ToolPermissionCapability
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 ORIGIN = Origin()
 
 
 def _compare(name, text):
     """Versions are the store's; everything else stands as it is sent."""
     text = re.sub(r"\b[0-9a-f]{12}-(\d+)\b", r"version-\1", text)
-    path = GOLDEN / name
-    if os.environ.get("MEMSHELF_UPDATE_GOLDEN"):
-        path.write_bytes(text.encode())
-    assert path.read_bytes().decode() == text
+    compare(name, text)
 
 
 async def _filled(**files):

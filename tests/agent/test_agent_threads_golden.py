@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
+from golden_files import compare
 from pydantic_ai import (
     Agent,
     ModelRequest,
@@ -28,16 +27,11 @@ from memshelf import (
     session_state,
 )
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "threads"
 WINDOW = 10_000
 
 
 def _compare(name, text):
-    path = GOLDEN / name
-    if os.environ.get("MEMSHELF_UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(text.encode())
-    assert path.read_bytes().decode() == text
+    compare(f"threads/{name}", text)
 
 
 def _history():
