@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
@@ -15,7 +16,7 @@ from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
 from memshelf.storage.transaction import Change, Transaction
 
-__all__ = ["Recording", "apply", "create_memory", "purge", "record", "redact", "restore"]
+__all__ = ["Recording", "apply", "create_memory", "erase", "purge", "record", "redact", "restore"]
 
 _INSERT_VERSION = (
     "INSERT INTO file_versions (memory_id, seq, id, file_id, parent_id, operation, moved, path, sha256, size, salt, "
@@ -169,22 +170,40 @@ async def redact(memory: Memory, version_id: str, by: str, mint: Mint) -> Versio
             "forbidden",
             f"Version {version_id} is what its file holds now; nothing changed. Change or delete the file first.",
         )
-    await memory.transaction.execute(
-        "UPDATE file_versions SET path = NULL, sha256 = NULL, size = NULL, salt = NULL, content = NULL, "
-        "redacted_at = $1, redacted_by = $2 WHERE memory_id = $3 AND id = $4",
+    await erase(memory, {version_id: version.file_id}, by, mint)
+    return await memory.version(version_id)
+
+
+async def erase(memory: Memory, versions: Mapping[str, str], by: str, mint: Mint) -> int:
+    """Erase the paths and contents of versions, given with their files' ids; how many that were. The memory is locked.
+
+    A version that is erased already stays as it is, and so does one that its file holds now.
+    """
+    ids, files = list(versions), sorted(set(versions.values()))
+    erased = await memory.transaction.execute(
+        "UPDATE file_versions SET path = NULL, sha256 = NULL, size = NULL, salt = NULL, content = NULL, "  # noqa: S608  # marks
+        f"redacted_at = $1, redacted_by = $2 WHERE memory_id = $3 AND id IN ({_marks(4, ids)}) AND redacted_at IS NULL "
+        "AND NOT EXISTS (SELECT 1 FROM files f WHERE f.memory_id = $3 AND f.version_id = file_versions.id "
+        "AND f.file_id = file_versions.file_id)",
         mint.now(),
         by,
         memory.id,
-        version_id,
+        *ids,
     )
-    await memory.transaction.execute(
-        "DELETE FROM file_places WHERE memory_id = $1 AND file_id = $2 AND NOT EXISTS (SELECT 1 FROM file_versions v "
-        "WHERE v.memory_id = $1 AND v.file_id = $2 AND v.path = file_places.path)",
-        memory.id,
-        version.file_id,
-    )
-    await _want_erasure(memory)
-    return await memory.version(version_id)
+    if erased:
+        await memory.transaction.execute(
+            f"DELETE FROM file_places WHERE memory_id = $1 AND file_id IN ({_marks(2, files)}) AND NOT EXISTS "  # noqa: S608  # marks
+            "(SELECT 1 FROM file_versions v WHERE v.memory_id = $1 AND v.file_id = file_places.file_id "
+            "AND v.path = file_places.path)",
+            memory.id,
+            *files,
+        )
+        await _want_erasure(memory)
+    return erased
+
+
+def _marks(first: int, values: Sequence[str]) -> str:
+    return ", ".join(f"${number}" for number in range(first, first + len(values)))
 
 
 async def purge(memory: Memory, mint: Mint) -> None:
