@@ -14,6 +14,7 @@ import yaml
 from memshelf.limits import FileFormat
 
 __all__ = [
+    "EntryDraft",
     "EntryInfo",
     "EntrySource",
     "MemoryEntry",
@@ -68,6 +69,26 @@ class MemoryEntry(EntryInfo):
     @property
     def info(self) -> EntryInfo:
         return EntryInfo(**{field.name: getattr(self, field.name) for field in fields(EntryInfo)})
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDraft:
+    """An entry that is to be written, and has no file yet."""
+
+    title: str
+    description: str
+    memory_type: MemoryType
+    content: str
+    source: EntrySource
+
+    def belongs_in(self, entry: MemoryEntry) -> bool:
+        """Whether it may take the entry's place: it is the same one, and a candidate replaces no confirmed entry."""
+        same = (entry.title, entry.memory_type) == (self.title, self.memory_type)
+        return same and (self.source == "confirmed" or entry.source == "auto")
+
+    def text(self, before: str) -> str:
+        """Its file, where `before` is what stands there."""
+        return written(self.title, self.description, self.memory_type, self.content, self.source, before)
 
 
 def folded(text: str) -> str:

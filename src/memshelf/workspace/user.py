@@ -1,0 +1,49 @@
+"""What a workspace holds of one user."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from memshelf.credentials import SecretsPolicy
+from memshelf.files.protocol import FileStore
+from memshelf.records.recall import EmbedderChoice
+from memshelf.workspace.archive import ConversationArchive
+from memshelf.workspace.catalogue import Catalogue
+from memshelf.workspace.config import WorkspaceConfig
+from memshelf.workspace.directory import changed_at
+from memshelf.workspace.entry_files import EntryFiles
+from memshelf.workspace.index_file import IndexFile
+
+__all__ = ["UserMemory"]
+
+
+class UserMemory:
+    """A user's files, and what is known of them. `root` is the directory that they are in, if they are in one.
+
+    The archive of conversations masks credentials, unless the policy is not to look for any.
+    """
+
+    def __init__(
+        self,
+        user_id: str,
+        store: FileStore,
+        config: WorkspaceConfig,
+        *,
+        root: Path | None,
+        durable: bool,
+        secrets: SecretsPolicy,
+        embedder: EmbedderChoice,
+    ) -> None:
+        self.id = user_id
+        self.store = store
+        self.catalogue = Catalogue(store, config, embedder, partial(changed_at, root) if root is not None else None)
+        self.index = IndexFile(store, config)
+        self.entries = EntryFiles(store, self.catalogue, self.index)
+        self.archive = ConversationArchive(
+            store,
+            config.conversations_dir,
+            root=root,
+            durable=durable,
+            secrets="off" if secrets == "off" else "mask",
+        )
