@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import os
-import shutil
-import sys
-import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import click
 
 from memshelf.cli import render
+from memshelf.cli.carried import file_argument, force_option, new_file, readable_file
 from memshelf.cli.command import asynchronous, disk_paths, json_option, memory_option
 from memshelf.cli.files import files
 from memshelf.cli.folder import export_folder, import_folder, show_import
@@ -35,19 +29,16 @@ from memshelf.stores.shelf import Shelf
 __all__: list[str] = []
 
 _PAGE = 50
-_GZIP = b"\x1f\x8b"
 
-_force_option = click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 _every_option = click.option("--all", "every", is_flag=True, help="Every file of UTF-8 text, not only Markdown.")
-_file_argument = click.argument("file", shell_complete=disk_paths)
 _folder_argument = click.argument("folder", shell_complete=disk_paths)
 
 
 @stores.command(name="export")
 @json_option
-@_force_option
+@force_option
 @store_argument
-@_file_argument
+@file_argument
 @hosted
 async def export_store(api: Api, store: str, file: str, *, force: bool, as_json: bool) -> None:
     """Write a store with its whole history into an archive: FILE, or - for standard output.
@@ -80,7 +71,7 @@ async def export_store(api: Api, store: str, file: str, *, force: bool, as_json:
 @data_option
 @database_option
 @click.option("--workspace", metavar="NAME", default="default", show_default=True, help="Made if it is not there yet.")
-@_file_argument
+@file_argument
 @asynchronous
 async def import_(file: str, *, data: str | None, database: str | None, workspace: str, as_json: bool) -> None:
     """Bring the store of an archive into local data, under its own id, with its history, its ids and its authors.
@@ -94,7 +85,7 @@ async def import_(file: str, *, data: str | None, database: str | None, workspac
     """
     from memshelf.service.accounts import Accounts
 
-    with _archive_file(file) as read:
+    with readable_file(file) as read:
         with read() as whole:
             checked = archive.checked(whole, valid_path)
         require_store(checked, StoreLimits())
@@ -112,9 +103,9 @@ async def import_(file: str, *, data: str | None, database: str | None, workspac
 @files.command(name="export")
 @memory_option
 @json_option
-@_force_option
+@force_option
 @click.option("--folder", "as_folder", is_flag=True, help="Write the files as they are now into a new folder instead.")
-@_file_argument
+@file_argument
 @asynchronous
 async def export_memory(memory: str, file: str, *, force: bool, as_folder: bool, as_json: bool) -> None:
     """Write a memory with its whole history into an archive: FILE, or - for standard output (SQLite memories).
@@ -153,7 +144,7 @@ async def export_memory(memory: str, file: str, *, force: bool, as_folder: bool,
 @memory_option
 @json_option
 @_every_option
-@_file_argument
+@file_argument
 @asynchronous
 async def import_memory(memory: str, file: str, *, every: bool, as_json: bool) -> None:
     """Bring an archive into a SQLite memory, with its history; or a folder of Markdown into any memory.
@@ -171,7 +162,7 @@ async def import_memory(memory: str, file: str, *, every: bool, as_json: bool) -
             done = await import_folder(store, disk_path(file), every=every, origin=origin())
         show_import(done, as_json=as_json)
         return
-    with _archive_file(file) as read:
+    with readable_file(file) as read:
         with read() as whole:
             checked = archive.checked(whole, lambda path: validate_path(path, FileFormat(path_bytes=1_024)))
         async with opened_with_history(memory, create=True) as kept:
@@ -219,7 +210,7 @@ async def import_memories(api: Api, store: str, folder: str, *, every: bool, as_
 
 async def _write(file: str, pages: AsyncIterator[tuple[Json, list[Json]]], store: Json | None, *, force: bool) -> int:
     """Write the pages of a history, up to where it stands at the first of them; how many versions that is."""
-    with _new_file(file, force=force) as out:
+    with new_file(file, force=force) as out:
         hash = hashlib.sha256()
         first: Json | None = None
         written = 0
@@ -246,54 +237,6 @@ def _put(out: IO[bytes], hash: Any, value: Json) -> None:
     line = archive.line_of(value)
     hash.update(line)
     out.write(line)
-
-
-@contextmanager
-def _new_file(file: str, *, force: bool) -> Iterator[IO[bytes]]:
-    """A file that is there only when it is complete."""
-    if file == "-":
-        yield sys.stdout.buffer
-        return
-    place = disk_path(file)
-    if place.exists() and not force:
-        raise click.UsageError(f"{file} exists; say --force to replace it.")
-    descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    try:
-        with open(descriptor, "wb") as raw:
-            if place.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                    yield cast("IO[bytes]", packed)
-            else:
-                yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
-        Path(name).replace(place)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def _archive_file(file: str) -> Iterator[Any]:
-    """How to read an archive from its beginning, as often as needed."""
-    with tempfile.TemporaryDirectory(prefix="memshelf-") as spool:
-        place = disk_path(file)
-        if file == "-":
-            place = Path(spool, "archive")
-            with place.open("wb") as out:
-                shutil.copyfileobj(sys.stdin.buffer, out)
-
-        @contextmanager
-        def read() -> Iterator[IO[bytes]]:
-            with place.open("rb") as raw:
-                packed = raw.peek(2)[:2] == _GZIP
-                if packed:
-                    with gzip.GzipFile(fileobj=raw) as unpacked:
-                        yield cast("IO[bytes]", unpacked)
-                else:
-                    yield raw
-
-        yield read
 
 
 def _versions(read: Any, checked: archive.Checked) -> Iterator[archive.Archived]:

@@ -13,12 +13,13 @@ import click
 from click.shell_completion import shell_complete
 
 from memshelf import __version__
-from memshelf.cli import archives, changes, history, render  # noqa: F401  # they add their commands to the groups
+from memshelf.cli import archives, changes, history, record_transfer, render  # noqa: F401  # they add their commands to the groups
 from memshelf.cli.chat import chat
 from memshelf.cli.completion import COMPLETION_VARIABLE, PROGRAM, completion
 from memshelf.cli.demo import demo
 from memshelf.cli.files import files
 from memshelf.cli.memories import memories
+from memshelf.cli.records import records
 from memshelf.cli.serve import keys, serve, verify
 from memshelf.cli.stores import stores
 from memshelf.cli.threads import threads
@@ -54,6 +55,7 @@ def cli() -> None:
       memshelf demo
       memshelf chat --memory user=.memory/user --model openai-responses:gpt-5
       memshelf files ls --memory .memory/user
+      memshelf records search "what does she drink?" --memory user.db
       memshelf serve --data ./data
       memshelf stores list --data ./data
       eval "$(memshelf completion bash)"
@@ -70,6 +72,7 @@ def cli() -> None:
 
 
 cli.add_command(files)
+cli.add_command(records)
 cli.add_command(chat)
 cli.add_command(threads)
 cli.add_command(demo)

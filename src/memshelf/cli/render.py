@@ -12,11 +12,28 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
-__all__ = ["columns", "document", "line", "note", "on_terminal", "paint", "show", "table", "visible", "visible_line"]
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
+__all__ = [
+    "columns",
+    "document",
+    "line",
+    "note",
+    "on_terminal",
+    "paint",
+    "progress",
+    "show",
+    "table",
+    "visible",
+    "visible_line",
+]
 
 # C0 without tab and newline, DEL, C1, direction marks and overrides, line separators, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -76,6 +93,23 @@ def line(text: str) -> None:
 def note(text: str) -> None:
     """Tell the person at the terminal something that is no part of the result, on standard error."""
     click.echo(text, err=True)
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """What to call with how much is done, and of how much: a bar on standard error, if a person is looking at it. Work
+    that is done with the first call has none."""
+    with ExitStack() as stack:
+        bars: list[ProgressBar[int]] = []
+
+        def show(done: int, every: int) -> None:
+            if not bars and done < every and sys.stderr.isatty():
+                bars.append(stack.enter_context(click.progressbar(length=every, label=label, file=sys.stderr)))
+            for bar in bars:
+                bar.length = every
+                bar.update(done - bar.pos)
+
+        yield show
 
 
 def columns(text: str) -> int:

@@ -1,0 +1,78 @@
+"""Files that commands write whole or not at all, and files that they read more than once."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+import click
+
+from memshelf.cli.command import disk_paths
+from memshelf.cli.memory import disk_path
+from memshelf.errors import MemoryStoreError
+
+__all__ = ["file_argument", "force_option", "new_file", "readable_file"]
+
+_GZIP = b"\x1f\x8b"
+
+force_option = click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+file_argument = click.argument("file", shell_complete=disk_paths)
+
+
+@contextmanager
+def new_file(file: str, *, force: bool) -> Iterator[IO[bytes]]:
+    """A file that is there only when it is complete; standard output for -. A name that ends in .gz compresses it."""
+    if file == "-":
+        yield sys.stdout.buffer
+        return
+    place = disk_path(file)
+    if place.exists() and not force:
+        raise click.UsageError(f"{file} exists; say --force to replace it.")
+    descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        with open(descriptor, "wb") as raw:
+            if place.suffix == ".gz":
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                    yield cast("IO[bytes]", packed)
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        Path(name).replace(place)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def readable_file(file: str) -> Iterator[Any]:
+    """How to read a file, or standard input for -, from its beginning, as often as needed. It may be compressed."""
+    with tempfile.TemporaryDirectory(prefix="memshelf-") as spool:
+        place = disk_path(file)
+        if file == "-":
+            place = Path(spool, "input")
+            with place.open("wb") as out:
+                shutil.copyfileobj(sys.stdin.buffer, out)
+
+        @contextmanager
+        def read() -> Iterator[IO[bytes]]:
+            with place.open("rb") as raw:
+                packed = raw.peek(2)[:2] == _GZIP
+                if not packed:
+                    yield raw
+                    return
+                try:
+                    with gzip.GzipFile(fileobj=raw) as unpacked:
+                        yield cast("IO[bytes]", unpacked)
+                except (EOFError, zlib.error, gzip.BadGzipFile):
+                    raise MemoryStoreError("invalid_file", f"{file} is compressed, and damaged.") from None
+
+        yield read

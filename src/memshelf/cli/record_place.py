@@ -1,0 +1,128 @@
+"""Which records a command speaks of, and opening them."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec
+
+import click
+from click.core import ParameterSource
+
+from memshelf.cli.command import Unavailable, disk_paths
+from memshelf.cli.memory import locate
+from memshelf.cli.serve import database_option
+from memshelf.errors import MemoryStoreError
+from memshelf.records.backends.sql.store import SqlRecordStore
+from memshelf.storage.sqlite_engine import SqliteEngine
+from memshelf.storage.transaction import Engine, Row, Transaction
+
+__all__ = ["RecordPlace", "on_records", "opened_records"]
+
+Params = ParamSpec("Params")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """A namespace of a SQLite file, or of a PostgreSQL database. `text` is how the user named it."""
+
+    text: str
+    engine: Engine
+    namespace: str
+    exists: bool
+
+
+_memory_option = click.option(
+    "--memory",
+    "-m",
+    metavar="PATH",
+    envvar="MEMSHELF_MEMORY",
+    show_envvar=True,
+    shell_complete=disk_paths,
+    help="A SQLite file, which may hold file memories too; PATH#NAME names a namespace of it.",
+)
+_namespace_option = click.option("--namespace", metavar="NAME", help="Whose records.  [default: default]")
+
+
+def on_records(
+    command: Callable[Concatenate[RecordPlace, Params], Coroutine[Any, Any, None]],
+) -> Callable[..., None]:
+    """Give a command the options that say which records, and run it in an event loop with their place."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        place = _place(kwargs.pop("memory"), kwargs.pop("database"), kwargs.pop("namespace"))
+        asyncio.run(command(place, *args, **kwargs))
+
+    for option in (_namespace_option, database_option, _memory_option):
+        run = option(run)
+    return run
+
+
+@asynccontextmanager
+async def opened_records(place: RecordPlace, *, create: bool = False) -> AsyncIterator[SqlRecordStore]:
+    """The record memory at a place. One that does not exist is `unknown_memory`, unless it may be created."""
+    try:
+        store = SqlRecordStore(place.engine, place.namespace)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--namespace") from None
+    try:
+        if not create:
+            await _require(place)
+        yield store
+    finally:
+        await store.aclose()
+
+
+async def _require(place: RecordPlace) -> None:
+    if not place.exists:
+        raise MemoryStoreError("unknown_memory", f"There is no memory at {place.text}.")
+    names = [name for (name,) in await place.engine.read(_namespaces, single=True)]
+    if place.namespace not in names:
+        held = ", ".join(names) or "none"
+        raise MemoryStoreError(
+            "unknown_memory", f"{place.text} holds no records of {place.namespace}. Namespaces that it holds: {held}."
+        )
+
+
+async def _namespaces(transaction: Transaction) -> list[Row]:
+    return list(await transaction.fetch("SELECT name FROM record_namespaces ORDER BY name"))
+
+
+def _place(memory: str | None, database: str | None, namespace: str | None) -> RecordPlace:
+    """Either the file or the database; what is typed goes before what the environment says."""
+    if memory is not None and database is not None:
+        context = click.get_current_context()
+        typed = {
+            name for name in ("memory", "database") if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        }
+        if len(typed) != 1:
+            raise click.UsageError("Say where the records are: --memory PATH or --database URL, and not both.")
+        memory, database = (memory, None) if "memory" in typed else (None, database)
+    if database is not None:
+        return RecordPlace("The database", _postgres(database), namespace or "default", exists=True)
+    if memory is None:
+        raise click.UsageError("Say where the records are: --memory PATH, or --database URL.")
+    place = locate(memory)
+    if place.kind == "directory":
+        raise click.UsageError(
+            f"Records are kept in a SQLite file, such as --memory memory.db; {memory} is not one, nor does its name "
+            "end in .db, .sqlite or .sqlite3."
+        )
+    if namespace is not None and place.memory not in ("default", namespace):
+        raise click.UsageError(f"{memory} names a namespace, and --namespace another.")
+    return RecordPlace(str(place.path), SqliteEngine(place.path), namespace or place.memory, exists=place.path.exists())
+
+
+def _postgres(database: str) -> Engine:
+    try:
+        from memshelf.storage.postgres import PostgresEngine  # an optional package
+
+        return PostgresEngine(database)
+    except ModuleNotFoundError as error:
+        raise Unavailable(str(error)) from None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--database") from None

@@ -1,0 +1,230 @@
+"""`memshelf records import | export`: records from JSON lines, from mem0, and to JSON lines."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from typing import IO
+
+import click
+
+from memshelf.cli import render
+from memshelf.cli.carried import force_option, new_file, readable_file
+from memshelf.cli.command import Unavailable, disk_paths, json_option
+from memshelf.cli.memory import origin
+from memshelf.cli.record_place import RecordPlace, on_records, opened_records
+from memshelf.cli.records import counted, records
+from memshelf.errors import MemoryStoreError
+from memshelf.records.backends.sql.store import SqlRecordStore
+from memshelf.records.lines import Line, line_of, read_lines
+from memshelf.records.model import MemoryRecord, NewRecord
+from memshelf.records.protocol import RecordStore
+
+__all__: list[str] = []
+
+_PAGE = 200
+_BATCH = 64
+_MOST_CHARS = 100_000
+_PLATFORM = "https://api.mem0.ai"
+
+
+@records.command(name="export")
+@json_option
+@force_option
+@click.argument("file", shell_complete=disk_paths)
+@on_records
+async def export_records(place: RecordPlace, file: str, *, force: bool, as_json: bool) -> None:
+    """Write every record as JSON lines into FILE, or - for standard output, for `memshelf records import`.
+
+    A name that ends in .gz compresses it.
+
+    \b
+    Examples:
+      memshelf records export records.jsonl --memory user.db
+      memshelf records export - --memory user.db | jq -r .text
+    """
+    written = 0
+    replaced: dict[str, str] = {}
+    async with opened_records(place) as store, aclosing(_every(store)) as found:
+        with new_file(file, force=force) as out:
+            async for record in found:
+                # A record stands after the one that it replaces.
+                out.write(line_of(record, replaced.pop(record.id, None)))
+                if record.replaced_by is not None:
+                    replaced[record.replaced_by] = record.id
+                written += 1
+    if as_json and file != "-":
+        render.document({"file": file, "records": written})
+    elif file != "-":
+        render.line(f"Exported {counted(written)} to {render.visible_line(file)}")
+
+
+@records.command(name="import")
+@json_option
+@click.option("--mem0", "url", metavar="URL", help=f"Import from a mem0 server instead, such as {_PLATFORM}.")
+@click.option("--user", metavar="USER", help="Only the records of this mem0 user; needed with --mem0.")
+@click.option(
+    "--mem0-key", "key", metavar="KEY", envvar="MEM0_API_KEY", show_envvar=True, help="The API key of that server."
+)
+@click.argument("file", required=False, shell_complete=disk_paths)
+@on_records
+async def import_records(
+    place: RecordPlace, file: str | None, *, url: str | None, user: str | None, key: str | None, as_json: bool
+) -> None:
+    """Bring in records: JSON lines, or what mem0 exports, from FILE or - for standard input; or from a mem0 server.
+
+    A line is a JSON object with a `text`, and maybe `at`, `thread`, `origin`, `id` and `replaces`. What is there
+    already is not added again, so an import that was stopped is finished by calling it again. A damaged file is refused
+    as a whole.
+
+    \b
+    Examples:
+      memshelf records import records.jsonl --memory user.db
+      memshelf records import mem0.json --user ann --memory user.db --namespace ann
+      memshelf records import --mem0 http://localhost:8888 --user ann --memory user.db --namespace ann
+    """
+    if (file is None) == (url is None):
+        raise click.UsageError("Give a FILE, or --mem0 URL.")
+    done = _Import()
+    if url is not None:
+        async with _mem0(url, user, key) as source, opened_records(place, create=True) as store:
+            with render.progress("Importing") as progress:
+                await _from_server(source, store, done, progress)
+    else:
+        with readable_file(str(file)) as read:
+            await _from_file(read, place, user, done)
+    if as_json:
+        render.document({"namespace": place.namespace, "added": done.added, "present": done.present})
+    else:
+        render.line(f"Imported: {counted(done.added)} added, {done.present} were there already")
+
+
+@dataclass(slots=True)
+class _Import:
+    """What there was before, by content, and what came of the records so far."""
+
+    known: dict[object, list[str]] = field(default_factory=lambda: defaultdict(list))
+    ids: dict[str, str] = field(default_factory=dict)
+    """The ids that records had where they come from, and those that they have here."""
+    added: int = 0
+    present: int = 0
+
+
+async def _from_file(read: Callable[[], IO[bytes]], place: RecordPlace, user: str | None, done: _Import) -> None:
+    who = replace(origin(), kind="import")
+    with read() as stream:
+        total = sum(1 for _ in read_lines(stream, origin=who, max_chars=_MOST_CHARS, user=user))
+    async with opened_records(place, create=True) as store:
+        await _learn(store, done)
+        with read() as stream, render.progress("Importing") as progress:
+            lines = read_lines(stream, origin=who, max_chars=_MOST_CHARS, user=user)
+            while batch := list(islice(lines, _BATCH)):
+                await _add(store, batch, done)
+                progress(done.added + done.present, total)
+
+
+async def _from_server(
+    source: RecordStore, store: SqlRecordStore, done: _Import, progress: Callable[[int, int], None]
+) -> None:
+    await _learn(store, done)
+    who = replace(origin(), kind="import")
+    cursor: str | None = None
+    while True:
+        page = await source.list(limit=_PAGE, cursor=cursor)
+        cursor = page.next_cursor
+        batch = [
+            Line(NewRecord(text=record.text, at=record.at or record.updated_at, origin=who), record.id)
+            for record in page.records
+        ]
+        await _add(store, batch, done)
+        count = done.added + done.present
+        progress(count, count if cursor is None else count + _PAGE)
+        if cursor is None:
+            return
+
+
+async def _learn(store: SqlRecordStore, done: _Import) -> None:
+    async with aclosing(_every(store)) as found:
+        async for record in found:
+            for key in _keys(record.text, record.thread, record.at):
+                done.known[key].append(record.id)
+
+
+def _keys(content: str, thread: str | None, at: datetime | None) -> list[object]:
+    return [(content, thread), (content, thread, at)] if at is not None else [(content, thread)]
+
+
+async def _add(store: SqlRecordStore, lines: Iterable[Line], done: _Import) -> None:
+    new: list[Line] = []
+    for line in lines:
+        record = line.record
+        if line.record.replaces in {each.id for each in new if each.id is not None}:
+            await _commit(store, new, done)
+        there = done.known.get(_keys(record.text, record.thread, record.at)[-1])
+        if there:
+            done.present += 1
+            if line.id is not None:
+                done.ids[line.id] = there[0]
+            there.pop(0)
+        else:
+            new.append(line)
+    await _commit(store, new, done)
+
+
+async def _commit(store: SqlRecordStore, new: list[Line], done: _Import) -> None:
+    ours = [
+        replace(line.record, replaces=done.ids.get(line.record.replaces, line.record.replaces))
+        if line.record.replaces is not None
+        else line.record
+        for line in new
+    ]
+    try:
+        added = await store.add_many(ours)
+    except MemoryStoreError as error:
+        if done.added:
+            error.add_note(f"{counted(done.added)} were added before; call it again to go on.")
+        raise
+    for line, record in zip(new, added, strict=True):
+        if line.id is not None:
+            done.ids[line.id] = record.id
+    done.added += len(new)
+    new.clear()
+
+
+async def _every(store: SqlRecordStore) -> AsyncGenerator[MemoryRecord, None]:
+    cursor: str | None = None
+    while True:
+        page = await store.list(limit=_PAGE, cursor=cursor)
+        for record in page.records:
+            yield record
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+@asynccontextmanager
+async def _mem0(url: str, user: str | None, key: str | None) -> AsyncIterator[RecordStore]:
+    """The records of a user of a mem0 server: of the platform, or of one that anybody runs, also on this machine."""
+    if user is None:
+        raise click.UsageError("Say whose records, as the server knows the user: --user USER.")
+    try:
+        import httpx2  # an optional package
+
+        from memshelf.records.backends.mem0.definition import MEM0_OSS, MEM0_PLATFORM
+    except ImportError as error:
+        raise Unavailable(f'A mem0 server needs the extra "http": pip install "memshelf[http]" ({error}).') from None
+    credential = {"api_key": key} if key else None
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        try:
+            if url.rstrip("/") == _PLATFORM:
+                opening = MEM0_PLATFORM.open({}, credential, namespace=user)
+            else:  # whoever names a server on the command line may mean one on this machine
+                opening = MEM0_OSS.open({"base_url": url}, credential, namespace=user, http=http)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        async with opening as store:
+            yield store

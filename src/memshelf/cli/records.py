@@ -1,0 +1,231 @@
+"""`memshelf records`: short texts that are recalled by meaning."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import click
+
+from memshelf.cli import render, times
+from memshelf.cli.command import TextCommand, confirmed, json_option, text
+from memshelf.cli.memory import origin
+from memshelf.cli.record_place import RecordPlace, on_records, opened_records
+from memshelf.errors import MemoryStoreError
+from memshelf.records.backends.sql.store import SqlRecordStore
+from memshelf.records.lines import record_json
+from memshelf.records.model import MemoryRecord
+
+__all__ = ["counted", "records"]
+
+_MOST_BYTES = 400_000
+
+
+@click.group()
+def records() -> None:
+    """Add, find and change records: short texts that are recalled by meaning.
+
+    Records are kept in a SQLite file (--memory) or a PostgreSQL database (--database), each user's, agent's or
+    project's in a --namespace of its own. Chinese and English texts are found by questions in either language.
+
+    \b
+    Examples:
+      memshelf records add "Likes green tea." --memory user.db
+      memshelf records search "what does she drink?" --memory user.db
+      memshelf records import mem0-export.json --memory user.db --namespace ann
+    """
+
+
+@records.command(cls=TextCommand)
+@json_option
+@click.option("--at", metavar="TIME", help="When it happened, if not now; an ISO 8601 time, such as 2026-05-01T12:00.")
+@click.option("--thread", metavar="NAME", help="The conversation that it is a turn of.")
+@click.option("--replaces", metavar="ID", help="The record that it corrects.")
+@click.argument("content", type=text, required=False)
+@on_records
+async def add(
+    place: RecordPlace,
+    content: str | None,
+    *,
+    at: str | None,
+    thread: str | None,
+    replaces: str | None,
+    as_json: bool,
+) -> None:
+    """Add a record: CONTENT, or else standard input. Creates the memory too if there is none yet.
+
+    \b
+    Examples:
+      memshelf records add "Likes green tea." --memory user.db
+      memshelf records add 周末常去西湖散步 --memory user.db --namespace ann
+      memshelf records add "Moved to Lyon." --replaces REC --at 2026-05-01 --memory user.db
+    """
+    moment = times.parsed(at, "--at") if at is not None else None
+    added = _text_of(content)
+    async with opened_records(place, create=True) as store:
+        record = await store.add(
+            added, at=moment, thread=thread, origin=replace(origin(), kind="user"), replaces=replaces
+        )
+    _show(record, "Added", as_json=as_json)
+
+
+@records.command(cls=TextCommand)
+@json_option
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=5, show_default=True, help="At most so many.")
+@click.option("--now", metavar="TIME", help='What "last week" in QUERY counts from, if not now; an ISO 8601 time.')
+@click.argument("query", type=text)
+@on_records
+async def search(place: RecordPlace, query: str, *, limit: int, now: str | None, as_json: bool) -> None:
+    """Find the records closest to QUERY in meaning, closest first. Finding nothing is no failure.
+
+    \b
+    Examples:
+      memshelf records search "what does she drink?" --memory user.db
+      memshelf records search 上周去了哪里 --limit 10 --memory user.db --json
+    """
+    moment = times.parsed(now, "--now") if now is not None else None
+    async with opened_records(place) as store:
+        found = await store.search(query, limit=limit, now=moment)
+        await _say_what_is_not_indexed(store)
+    if as_json:
+        render.document({"query": query, "records": [record_json(record) for record in found]})
+    elif found:
+        rows = [[f"{record.score or 0:.2f}", *_row(record)] for record in found]
+        render.table(rows, header=("SCORE", "TIME", "ID", "TEXT"), right=(0,))
+    elif render.on_terminal():
+        render.note("Nothing was found.")
+
+
+async def _say_what_is_not_indexed(store: SqlRecordStore) -> None:
+    if render.on_terminal() and (count := await store.unindexed()):
+        render.note(f"{count} records are found by their words only; `memshelf records reindex` changes that.")
+
+
+@records.command(name="list")
+@json_option
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
+@click.option("--cursor", metavar="CURSOR", help="Go on from the cursor that the page before ended with.")
+@on_records
+async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List records in the order they were added.
+
+    \b
+    Examples:
+      memshelf records list --memory user.db
+      memshelf records list --limit 200 --json --database postgresql://memshelf@localhost/memshelf
+    """
+    async with opened_records(place) as store:
+        page = await store.list(limit=limit, cursor=cursor)
+    if as_json:
+        render.document({"records": [record_json(record) for record in page.records], "next_cursor": page.next_cursor})
+        return
+    if page.records:
+        render.table([_row(record) for record in page.records], header=("TIME", "ID", "TEXT"))
+    elif render.on_terminal():
+        render.note("There are no records.")
+    if page.next_cursor is not None:
+        render.note(f"There are more: --cursor {page.next_cursor}")
+
+
+@records.command(cls=TextCommand)
+@json_option
+@click.argument("record_id", metavar="ID", type=text)
+@click.argument("content", type=text, required=False)
+@on_records
+async def update(place: RecordPlace, record_id: str, content: str | None, *, as_json: bool) -> None:
+    """Replace the whole text of a record by CONTENT, or else by standard input. There are no older versions.
+
+    \b
+    Examples:
+      memshelf records update REC "Likes black tea." --memory user.db
+    """
+    new = _text_of(content)
+    async with opened_records(place) as store:
+        record = await store.update(record_id, new, origin=replace(origin(), kind="user"))
+    _show(record, "Updated", as_json=as_json)
+
+
+@records.command()
+@json_option
+@click.option("--all", "every", is_flag=True, help="Every record of the namespace, leaving nothing of them behind.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.argument("record_ids", metavar="[ID]...", nargs=-1)
+@on_records
+async def rm(place: RecordPlace, record_ids: tuple[str, ...], *, every: bool, yes: bool, as_json: bool) -> None:
+    """Delete records for good: those with the IDs, or with --all every record of the namespace. Asks first.
+
+    \b
+    Examples:
+      memshelf records rm REC --yes --memory user.db
+      memshelf records rm --all --memory user.db --namespace ann
+    """
+    if every == bool(record_ids):
+        raise click.UsageError("Give the IDs of records, or --all.")
+    async with opened_records(place) as store:
+        if not yes:
+            what = f"every record of {place.namespace}" if every else counted(len(record_ids))
+            question = f"Delete {render.visible_line(what)} for good?"
+            confirmed(question, as_json=as_json, instead="say --yes")
+        if every:
+            await store.purge()
+        for record_id in record_ids:
+            await store.delete(record_id)
+    if as_json:
+        render.document({"namespace": place.namespace, "deleted": None if every else list(record_ids)})
+    elif every:
+        render.line(f"Deleted every record of {render.visible_line(place.namespace)}")
+    else:
+        render.line(f"Deleted {counted(len(record_ids))}")
+
+
+@records.command()
+@json_option
+@on_records
+async def reindex(place: RecordPlace, *, as_json: bool) -> None:
+    """Give every record vectors of the embedding model that is installed now, and drop those of any other.
+
+    Records that were added without the extra "embed", or with another model, are found by their words only until then.
+    Stopped, it goes on where it was when it is called again; others may search and write meanwhile.
+
+    \b
+    Examples:
+      memshelf records reindex --memory user.db
+    """
+    async with opened_records(place) as store:
+        before = await store.unindexed()
+        with render.progress("Indexing") as progress:
+            await store.reindex(progress=progress)
+    if as_json:
+        render.document({"namespace": place.namespace, "indexed": before})
+    else:
+        render.line(f"Indexed {counted(before)}")
+
+
+def _text_of(content: str | None) -> str:
+    """The text to store: the argument, or standard input without its last line end."""
+    if content is not None:
+        return content
+    if sys.stdin.isatty():
+        raise click.UsageError("There is no text: give it as an argument, or on standard input.")
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise MemoryStoreError("invalid_text", f"A record has at most {_MOST_BYTES} bytes; nothing changed.")
+    try:
+        return data.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise MemoryStoreError("invalid_text", "A record is UTF-8 text; this is not. Nothing changed.") from None
+
+
+def counted(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
+def _row(record: MemoryRecord) -> list[str]:
+    return [times.shown(record.at) if record.at is not None else "", record.id, record.text]
+
+
+def _show(record: MemoryRecord, done: str, *, as_json: bool) -> None:
+    if as_json:
+        render.document(record_json(record))
+    else:
+        render.line(f"{done} {record.id}")

@@ -1,0 +1,171 @@
+"""Records as JSON lines, one a line, and as mem0 exports them. Pure but for the stream that is read.
+
+::
+
+    {"id":"rec_1","text":"Likes green tea.","at":"2026-05-01T12:00:00+00:00","origin":{"kind":"user"}}
+    {"id":"rec_2","text":"Likes black tea now.","at":"2026-05-02T12:00:00+00:00","replaces":"rec_1"}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import IO, Any, TypeAlias, get_args
+
+from memshelf.errors import MemoryStoreError
+from memshelf.origin import Origin, OriginKind
+from memshelf.records.model import MemoryRecord, NewRecord
+from memshelf.records.text import validate_record_text
+
+__all__ = ["Line", "line_of", "read_lines", "record_json"]
+
+Json: TypeAlias = dict[str, Any]  # any JSON value
+
+_LONGEST_LINE = 8 * 1024 * 1024
+_LONGEST_DOCUMENT = 512 * 1024 * 1024
+_LISTS = ("results", "memories", "data")
+_WHO = ("run_id", "principal_id", "tool_call_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record to import. `id` is the one that it had; `record.replaces` is such an id, too."""
+
+    record: NewRecord
+    id: str | None
+
+
+def record_json(record: MemoryRecord) -> Json:
+    """A record as JSON, without what is not known of it."""
+    origin = record.origin
+    who = {name: getattr(origin, name) for name in (*_WHO, "kind")} if origin is not None else {}
+    shown = {
+        "id": record.id,
+        "text": record.text,
+        "score": record.score,
+        "at": _time(record.at),
+        "updated_at": _time(record.updated_at),
+        "thread": record.thread,
+        "origin": {name: value for name, value in who.items() if value is not None} or None,
+        "replaced_by": record.replaced_by,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def line_of(record: MemoryRecord, replaces: str | None) -> bytes:
+    """A record as a line. `replaces` is the id of an earlier one that it corrects."""
+    shown = record_json(record)
+    shown.pop("replaced_by", None)
+    if replaces is not None:
+        shown["replaces"] = replaces
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def read_lines(stream: IO[bytes], *, origin: Origin, max_chars: int, user: str | None = None) -> Iterator[Line]:
+    """The records of JSON lines, or of a JSON document as mem0 exports it: a list, alone or as `results` or `memories`.
+
+    A record has `text`, or mem0's `memory`, and may have `id`, `at` (or `created_at`), `thread`, `origin` and
+    `replaces`; of everything else there is no notice. A record that does not say so is from `origin`. With `user`, only
+    those whose `user_id` it is. `invalid_file` names the line, or the record of a document, that is not as it must be.
+    """
+    head = _line(stream, 1)
+    for place, item in _lines(stream, head) if _is_record(head) else _members(head + stream.read(_LONGEST_DOCUMENT)):
+        if not isinstance(item, dict):
+            raise _damaged(f"{place} is no JSON object.")
+        if user is None or item.get("user_id") == user:
+            yield _read(item, place, origin, max_chars)
+
+
+def _lines(stream: IO[bytes], line: bytes) -> Iterator[tuple[str, Any]]:
+    number = 1
+    while line:
+        if line.strip():
+            place = f"Line {number}"
+            yield place, _parsed(line, place)
+        number += 1
+        line = _line(stream, number)
+
+
+def _line(stream: IO[bytes], number: int) -> bytes:
+    line = stream.readline(_LONGEST_LINE + 1)
+    if len(line) > _LONGEST_LINE and number > 1:
+        raise _damaged(f"Line {number} has more than {_LONGEST_LINE} bytes.")
+    return line
+
+
+def _is_record(line: bytes) -> bool:
+    """Whether a first line is a record by itself, rather than the beginning of a document."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}")  # then the line is what is damaged
+    return isinstance(value, dict) and ("text" in value or "memory" in value)
+
+
+def _members(whole: bytes) -> Iterator[tuple[str, Any]]:
+    value = _parsed(whole, "The document") if whole.strip() else []
+    if isinstance(value, dict):
+        value = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
+    if not isinstance(value, list):
+        raise _damaged("It is neither JSON lines with a text each, nor a list of records as mem0 exports it.")
+    for number, item in enumerate(value, start=1):
+        yield f"Record {number}", item
+
+
+def _parsed(text: bytes, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise _damaged(f"{place} is no JSON.") from None
+
+
+def _read(item: Json, place: str, origin: Origin, max_chars: int) -> Line:
+    text = item.get("text", item.get("memory"))
+    if not isinstance(text, str):
+        raise _damaged(f"{place} has no text.")
+    id, thread, replaces, at, created_at = (
+        _optional(item, name, place) for name in ("id", "thread", "replaces", "at", "created_at")
+    )
+    try:
+        validate_record_text(text, max_chars=max_chars)
+        moment = _moment(at or created_at)
+        who = _origin(item["origin"], origin) if item.get("origin") is not None else origin
+    except (MemoryStoreError, ValueError, TypeError, OverflowError) as error:
+        reason = error.message.removesuffix("; nothing changed.") if isinstance(error, MemoryStoreError) else error
+        raise _damaged(f"{place}: {str(reason).removesuffix('.')}.") from None
+    if thread is not None and not thread.isprintable():
+        raise _damaged(f"{place}: a thread's name is printable.")
+    return Line(NewRecord(text=text, at=moment, thread=thread, origin=who, replaces=replaces), id)
+
+
+def _optional(item: Json, name: str, place: str) -> str | None:
+    value = item.get(name)
+    if value is not None and not isinstance(value, str):
+        raise _damaged(f"{place}: `{name}` is a text.")
+    return value
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _origin(value: object, default: Origin) -> Origin:
+    if not isinstance(value, dict):
+        raise TypeError("`origin` is an object.")
+    kind = value.get("kind", default.kind)
+    if kind is not None and kind not in get_args(OriginKind):
+        raise ValueError(f"`origin.kind` is one of {', '.join(get_args(OriginKind))}.")
+    return Origin(*(value.get(name) for name in _WHO), kind=kind)
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment is not None else None
+
+
+def _damaged(reason: str) -> MemoryStoreError:
+    return MemoryStoreError("invalid_file", f"{reason} Nothing was imported.")

@@ -1,0 +1,240 @@
+"""`memshelf records`: adding, finding and changing records, and carrying them from one place to another."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    monkeypatch.setenv("MEMSHELF_MEMORY", "user.db")
+    monkeypatch.delenv("MEMSHELF_DATABASE", raising=False)
+    return "user.db"
+
+
+def _texts(run, *options: str) -> list[str]:
+    return [record["text"] for record in run("records", "list", "--json", *options).json["records"]]
+
+
+def test_records_are_found_by_meaning_in_both_languages(run, memory):
+    for text in ("Likes green tea.", "周末常去西湖散步", "Plays the cello."):
+        assert run("records", "add", text).code == 0
+    assert "Likes green tea." in run("records", "search", "她喜欢喝什么？").text.splitlines()[0]
+    found = run("records", "search", "a walk by the lake", "--limit", "1", "--json").json
+    assert [record["text"] for record in found["records"]] == ["周末常去西湖散步"]
+    assert 0 < found["records"][0]["score"] <= 1
+    assert run("records", "search", "quantum chromodynamics lattice").code == 0
+
+
+def test_an_added_record_says_from_whom_and_when_it_is(run, memory):
+    added = run("records", "add", "- a list\n", "--at", "2026-05-01T12:00+00:00", "--thread", "chat", "--json").json
+    assert (added["text"], added["thread"], added["at"]) == ("- a list\n", "chat", "2026-05-01T12:00:00+00:00")
+    assert added["origin"]["kind"] == "user"
+    assert added["origin"]["principal_id"].startswith("cli:")
+    piped = run("records", "add", "--json", stdin="绿茶\u2028\n".encode()).json
+    assert piped["text"] == "绿茶\u2028"
+
+
+def test_a_record_is_updated_replaced_and_deleted(run, memory):
+    first = run("records", "add", "Lives in Paris.", "--json").json
+    run("records", "add", "Lives in Lyon.", "--replaces", first["id"])
+    found = run("records", "search", "where does she live, in Paris?", "--json").json["records"]
+    assert [record["text"] for record in found] == ["Lives in Lyon.", "Lives in Paris."]
+    updated = run("records", "update", first["id"], "Lived in Paris.", "--json").json
+    assert (updated["id"], updated["text"]) == (first["id"], "Lived in Paris.")
+    refused = run("records", "rm", first["id"])
+    assert (refused.code, refused.err.splitlines()[0]) == (2, "error: usage: There is nobody to ask: say --yes.")
+    assert run("records", "rm", first["id"], "--yes").text == "Deleted 1 record\n"
+    gone = run("records", "rm", first["id"], "--yes", "--json")
+    assert (gone.code, gone.json["error"]) == (1, "record_not_found")
+    assert _texts(run) == ["Lives in Lyon."]
+
+
+def test_every_record_of_a_namespace_and_no_other_is_deleted(run, memory):
+    run("records", "add", "theirs", "--namespace", "theirs")
+    run("records", "add", "a secret marmalade")
+    assert run("records", "rm", "--all", "--yes").text == "Deleted every record of default\n"
+    assert _texts(run) == []
+    assert _texts(run, "--memory", "user.db#theirs") == ["theirs"]
+    assert b"marmalade" not in b"".join(path.read_bytes() for path in Path().glob("user.db*"))
+
+
+def test_pages_follow_one_another(run, memory):
+    for each in range(3):
+        run("records", "add", f"record {each}")
+    page = run("records", "list", "--limit", "2", "--json").json
+    assert [record["text"] for record in page["records"]] == ["record 0", "record 1"]
+    rest = run("records", "list", "--cursor", page["next_cursor"])
+    assert rest.text.endswith("record 2\n")
+    assert run("records", "list", "--cursor", "x", "--json").json["error"] == "invalid_cursor"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["list", "--memory", "nowhere.db"], 3, "error: unknown_memory: There is no memory at nowhere.db."),
+        (["list", "--namespace", "b"], 3, "error: unknown_memory: user.db holds no records of b. Namespaces"),
+        (["list", "--memory", "."], 2, "error: usage: Records are kept in a SQLite file"),
+        (["list", "--memory", "user.db#a", "--namespace", "b"], 2, "error: usage: user.db#a names a namespace"),
+        (["list", "--memory", "user.db", "--database", "postgresql://x"], 2, "error: usage: Say where the records"),
+        (["list", "--database", "mysql://x"], 2, "error: usage: Invalid value for --database"),
+        (["list", "--namespace", "a\nb"], 2, "error: usage: Invalid value for --namespace"),
+        (["add", " "], 1, "error: invalid_text:"),
+        (["add", "tea", "--at", "soon"], 2, "error: usage: Invalid value for --at"),
+        (["add", "tea", "--replaces", "rec_none"], 1, "error: record_not_found:"),
+        (["rm"], 2, "error: usage: Give the IDs of records, or --all."),
+        (["import"], 2, "error: usage: Give a FILE, or --mem0 URL."),
+        (["import", "--mem0", "http://localhost:1"], 2, "error: usage: Say whose records"),
+        (["import", "--mem0", "ftp://x", "--user", "ann"], 2, "error: usage: base_url is"),
+        (["import", "--mem0", "http://127.0.0.1:1", "--user", "ann"], 3, "error: unavailable:"),
+        (["import", "nowhere.jsonl"], 3, "error: unavailable: nowhere.jsonl: No such file"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(run, memory, arguments, code, message):
+    run("records", "add", "tea")
+    ended = run("records", *arguments)
+    assert (ended.code, ended.err[: len(message)]) == (code, message)
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "records.jsonl.gz", "-"])
+def test_what_is_exported_is_imported_with_all_that_is_known_of_it(run, memory, name):
+    first = run("records", "add", "Lives in Paris.\x00\u2028", "--thread", "chat", "--json").json
+    run("records", "add", "Lives in Lyon.", "--at", "2026-05-01", "--replaces", first["id"])
+    run("records", "add", "住在里昂")
+    before = run("records", "list", "--json").json["records"]
+    exported = run("records", "export", name)
+    assert exported.code == 0
+    for expected in ("3 records added, 0 were", "0 records added, 3 were"):
+        imported = run("records", "import", name, "--memory", "copy.db#ann", stdin=exported.out)
+        assert imported.text == f"Imported: {expected} there already\n"
+    after = run("records", "list", "--memory", "copy.db#ann", "--json").json["records"]
+    for name in ("text", "at", "thread", "origin"):
+        assert [record.get(name) for record in after] == [record.get(name) for record in before]
+    assert after[0]["replaced_by"] == after[1]["id"] != before[1]["id"]
+
+
+def test_an_export_replaces_no_file_unless_told_to(run, memory):
+    run("records", "add", "tea")
+    Path("out.jsonl").write_text("mine")
+    assert run("records", "export", "out.jsonl").code == 2
+    assert Path("out.jsonl").read_text() == "mine"
+    assert run("records", "export", "out.jsonl", "--force", "--json").json == {"file": "out.jsonl", "records": 1}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"results": [%s]}', "[%s]", '{"memories": [\n%s\n]}', '{\n  "results":\n [%s]\n}',
+    ],
+)  # fmt: skip
+def test_what_mem0_exports_is_imported(run, memory, document):
+    items = [
+        {"id": "1", "memory": "Likes tea", "user_id": "ann", "created_at": "2026-05-01T10:00:00-07:00", "hash": "x"},
+        {"id": "2", "memory": "喜欢绿茶", "user_id": "ann", "metadata": {"a": [1]}, "updated_at": None},
+        {"id": "3", "memory": "Not hers", "user_id": "bob"},
+    ]
+    Path("mem0.json").write_text(document % ",".join(json.dumps(item) for item in items))
+    assert run("records", "import", "mem0.json", "--user", "ann", "--json").json["added"] == 2
+    records = run("records", "list", "--json").json["records"]
+    assert [record["text"] for record in records] == ["Likes tea", "喜欢绿茶"]
+    assert records[0]["at"] == "2026-05-01T17:00:00+00:00"
+    assert records[0]["origin"]["kind"] == "import"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (b'{"text": "a"}\n{"text": "b"\n', "Line 2 is no JSON."),
+        (b'{"text": "a"}\n[]\n', "Line 2 is no JSON object."),
+        (b'{"text": "a"}\n\n{"memory": 5}\n', "Line 3 has no text."),
+        (b'{"text": "a"}\n{"text": " "}\n', "Line 2: A record's text is not blank."),
+        (b'{"text": "a"}\n{"text": "\\ud800"}\n', "Line 2: A record's text is not valid Unicode."),
+        (b'{"text": "a"}\n{"text": "\xff"}\n', "Line 2 is no JSON."),
+        (b'{"text": "a", "at": "soon"}\n', "Line 1: Invalid isoformat string"),
+        (b'{"text": "a", "at": 5}\n', "Line 1: `at` is a text."),
+        (b'{"text": "a", "thread": "a\\nb"}\n', "Line 1: a thread's name is printable."),
+        (b'{"text": "a", "origin": {"kind": "devil"}}\n', "Line 1: `origin.kind` is one of"),
+        (b'{"text": "a", "origin": {"run_id": "\\u0000"}}\n', "Line 1: Origin.run_id has no NUL"),
+        (b'{"a": 1}\n', "It is neither JSON lines"),
+        (b"[[[[", "The document is no JSON."),
+        (b"[" * 100_000, "The document is no JSON."),
+        (b"[{}]", "Record 1 has no text."),
+        (gzip.compress(b'{"text": "a"}\n')[:-6], "records.jsonl is compressed, and damaged."),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_refused_as_a_whole(run, memory, lines, message):
+    Path("records.jsonl").write_bytes(lines)
+    refused = run("records", "import", "records.jsonl", "--json")
+    assert (refused.code, refused.json["error"]) == (1, "invalid_file")
+    assert refused.json["message"].startswith(message)
+    assert not Path("user.db").exists()
+
+
+def test_an_empty_file_has_no_records(run, memory):
+    assert run("records", "import", "-", stdin=b"\n").text == "Imported: 0 records added, 0 were there already\n"
+
+
+def test_an_import_that_stops_at_a_record_goes_on_from_there(run, memory):
+    lines = [json.dumps({"text": f"record {each}"}) for each in range(70)]
+    lines.append(json.dumps({"text": "corrected", "replaces": "rec_none"}))
+    Path("records.jsonl").write_text("\n".join(lines))
+    stopped = run("records", "import", "records.jsonl")
+    assert (stopped.code, stopped.err.splitlines()[-1]) == (1, "64 records were added before; call it again to go on.")
+    Path("records.jsonl").write_text("\n".join(lines[:-1]))
+    assert run("records", "import", "records.jsonl").text.startswith("Imported: 6 records added, 64 were")
+    assert _texts(run, "--limit", "200") == [f"record {each}" for each in range(70)]
+
+
+def test_the_same_text_twice_in_a_file_is_two_records(run, memory):
+    Path("records.jsonl").write_text('{"text": "tea"}\n{"text": "tea"}\n')
+    run("records", "add", "tea")
+    assert run("records", "import", "records.jsonl", "--json").json == {
+        "namespace": "default", "added": 1, "present": 1,
+    }  # fmt: skip
+    assert _texts(run) == ["tea", "tea"]
+
+
+def test_reindexing_makes_records_of_another_model_findable_by_meaning(run, memory):
+    run("records", "add", "Likes green tea.")
+    with sqlite3.connect("user.db") as connection:
+        connection.execute("UPDATE embedding_models SET version = 'of old'")
+    connection.close()
+    assert run("records", "reindex").text == "Indexed 1 record\n"
+    assert run("records", "reindex", "--json").json == {"namespace": "default", "indexed": 0}
+    assert len(run("records", "search", "她喝什么？", "--json").json["records"]) == 1
+
+
+def test_a_terminal_shows_a_table_and_a_bar(run, terminal, memory):
+    Path("records.jsonl").write_text("".join(f'{{"text": "record {each} \\u001b[31m"}}\n' for each in range(100)))
+    importing = terminal("records", "import", "records.jsonl", env={"MEMSHELF_MEMORY": memory})
+    assert importing.end() == 0
+    assert "Importing  [####" in importing.seen
+    assert "100%" in importing.seen
+    listing = terminal("records", "search", "record 7", "--limit", "1", env={"MEMSHELF_MEMORY": memory})
+    assert listing.end() == 0
+    assert "SCORE  TIME" in listing.seen
+    assert "record 7 \\x1b[31m" in listing.seen
+    removing = terminal("records", "rm", "--all", env={"MEMSHELF_MEMORY": memory})
+    removing.until("Delete every record of default for good? [y/N]: ")
+    removing.send("n\n")
+    assert removing.end() == 1
+    assert len(_texts(run, "--limit", "200")) == 100
+
+
+async def test_a_postgresql_database_holds_records_too(postgres_server, tmp_path):
+    import asyncio
+
+    from conftest import program
+
+    place = ("--database", postgres_server.dsn, "--namespace", str(tmp_path))
+    missing = await asyncio.to_thread(program, "records", "list", *place)
+    assert (missing.code, missing.err[:36]) == (3, "error: unknown_memory: The database ")
+    added = await asyncio.to_thread(program, "records", "add", "Likes tea.", *place)
+    assert added.code == 0
+    found = await asyncio.to_thread(program, "records", "search", "tea", *place)
+    assert found.text.endswith("Likes tea.\n")
