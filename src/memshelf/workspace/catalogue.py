@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from contextlib import asynccontextmanager
 from threading import Lock
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find
 from memshelf.files.format import validate_path
-from memshelf.files.model import FullResync
-from memshelf.files.protocol import FileStore
+from memshelf.files.model import Changes, FileEntry, FullResync
+from memshelf.files.protocol import FileStore, ListsWithChanges
+from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.entries import EntryInfo, MemoryEntry, MemoryType, read_entry_file
 from memshelf.workspace.index import listed_files
-from memshelf.workspace.relevance import Relevance
+from memshelf.workspace.recall import EntryRecall
 
-__all__ = ["Catalogue"]
+__all__ = ["Catalogue", "Glance"]
 
-_NOT_ENTRIES = ("conversations/", "experiences/", ".")
+Glance: TypeAlias = Callable[[Collection[str]], object]
+"""A cheap look at some directories of the store, by path: the answer differs when files were added, removed or replaced
+there, though not when a file was changed in place."""
+
+_NOT_ENTRIES = ("experiences/", ".")
+_QUICK, _RARELY = 0.002, 20
+"""A full look at the store that takes longer than this many seconds is taken only if a glance shows a change, or after
+so many times as long."""
 
 
 class Catalogue:
@@ -28,16 +40,23 @@ class Catalogue:
     be written later comes later.
     """
 
-    def __init__(self, store: FileStore, config: WorkspaceConfig) -> None:
+    def __init__(
+        self, store: FileStore, config: WorkspaceConfig, embedder: EmbedderChoice, glance: Glance | None = None
+    ) -> None:
         self._store = store
         self._config = config
+        self._glance = glance
+        self._glanced: object = None
+        self._looked, self._took = 0.0, 0.0
         self._cursor: str | None = None
         self._versions: dict[str, str] = {}
         self._changing = Lock()
+        self._last = 0
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._directories: set[str] = {config.memory_dir}
         self.entries: dict[str, EntryInfo] = {}
         self.order: dict[str, int] = {}
-        self.relevance = Relevance()
+        self.recall = EntryRecall(embedder)
 
     def path_of(self, file: str) -> str:
         """The path of an entry's file in the store, which callers may name with or without the directory.
@@ -46,57 +65,75 @@ class Catalogue:
         """
         under = self._config.entries_under
         path = validate_path(file if file.startswith(under) else under + file)
-        if self._entry_file(path) is None:
+        if not self._is_entry(path):
             raise MemoryStoreError("invalid_path", "An entry's file is a Markdown file in the memory's directory.")
         return path
 
-    def _entry_file(self, path: str) -> str | None:
+    def file_of(self, path: str) -> str:
+        return path[len(self._config.entries_under) :]
+
+    def _is_entry(self, path: str) -> bool:
         under, config = self._config.entries_under, self._config
         if not path.startswith(under) or not path.endswith(".md") or path in (config.memory_md, config.agent_md):
-            return None
-        file = path[len(under) :]
-        if not under and file.startswith((*_NOT_ENTRIES, f"{config.conversations_dir}/")):
-            return None
-        return file
+            return False
+        return bool(under) or not path.startswith((*_NOT_ENTRIES, f"{config.conversations_dir}/"))
 
     def named(self, memory_type: MemoryType, title: str) -> list[EntryInfo]:
         """The entries of that type and title."""
-        return [each for each in self.entries.values() if each.title == title and each.memory_type == memory_type]
+        with self._changing:
+            return [each for each in self.entries.values() if each.title == title and each.memory_type == memory_type]
 
     def newest(self) -> list[EntryInfo]:
         """All entries, the newest first."""
-        return sorted(self.entries.values(), key=lambda each: (self.order[each.file], each.file), reverse=True)
-
-    def rank(self, query: str, limit: int, without: frozenset[str]) -> list[str]:
-        """The files of at most `limit` entries that the query is about, best first; of equals, the newest."""
         with self._changing:
-            return [file for file, _ in self.relevance.rank(query, limit, without, self.order)]
+            return sorted(self.entries.values(), key=lambda each: self.order[each.file], reverse=True)
 
-    async def refresh(self) -> None:
-        """Take in what was changed since the last time, by whomever."""
+    async def rank(self, query: str, limit: int, without: frozenset[str] = frozenset()) -> list[str]:
+        """The files of at most `limit` entries that the query is about, best first; of equals, the newest."""
+        return await self.recall.rank(query, limit, without, self.order)
+
+    async def refresh(self, *, hurried: bool = False) -> None:
+        """Take in what was changed since the last time, by whomever.
+
+        Where a full look at the store takes long, a file that somebody changed in place may be noticed a moment later;
+        `hurried`, also one that was added or removed.
+        """
         turn = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with turn:
+            glanced = self._glance(self._directories) if self._glance is not None else None
+            started = time.monotonic()
+            slow = self._took > _QUICK and started - self._looked < _RARELY * self._took
+            if self._glance is not None and slow and (hurried or glanced == self._glanced):
+                return
             await self._refresh()
+            self._looked, self._glanced = time.monotonic(), glanced
+            self._took = self._looked - started
 
     async def _refresh(self) -> None:
-        changes = await self._store.changes(self._cursor)
         first = self._cursor is None
+        changes, listing = await self._changes()
         if isinstance(changes, FullResync):
-            listed = {each.path: each.version for each in await self._store.list() if self._entry_file(each.path)}
+            listed = {each.path: each.version for each in listing if self._is_entry(each.path)}
             moved = [path for path, version in listed.items() if self._versions.get(path) != version]
-            gone = [path for path in self._versions if path not in listed]
+            for path in [path for path in self._versions if path not in listed]:
+                self.forget(path)
         else:
-            moved, gone = [path for path in changes.paths if self._entry_file(path)], []
-        for path in gone:
-            self.forget(path)
-        if first:
-            index = await find(self._store, self._config.memory_md)
-            rows = listed_files(index.text if index is not None else "", self._config.entries_under)
-            place = {file: number for number, file in enumerate(rows)}
-            moved.sort(key=lambda path: (place.get(self._entry_file(path) or "", -1), path))
-        for path in moved:
+            moved = [path for path in changes.paths if self._is_entry(path)]
+        for path in await self._oldest_first(moved) if first else moved:
             await self._read(path)
         self._cursor = changes.cursor
+
+    async def _changes(self) -> tuple[Changes | FullResync, Iterable[FileEntry]]:
+        if isinstance(self._store, ListsWithChanges):
+            return await self._store.changes_and_list(self._cursor)
+        changes = await self._store.changes(self._cursor)
+        return changes, await self._store.list() if isinstance(changes, FullResync) else ()
+
+    async def _oldest_first(self, paths: list[str]) -> list[str]:
+        index = await find(self._store, self._config.memory_md)
+        rows = listed_files(index.text if index is not None else "", self._config.entries_under)
+        place = {file: number for number, file in enumerate(rows)}
+        return sorted(paths, key=lambda path: (place.get(self.file_of(path), -1), path))
 
     async def _read(self, path: str) -> None:
         try:
@@ -108,7 +145,16 @@ class Catalogue:
         if found is None:
             self.forget(path)
         else:
-            self.take(path, found.version, read_entry_file(path[len(self._config.entries_under) :], found.text))
+            self.take(path, found.version, read_entry_file(self.file_of(path), found.text))
+
+    @asynccontextmanager
+    async def changing(self, path: str) -> AsyncIterator[None]:
+        """Within it, one file is changed here, which a glance need not show."""
+        before = self._glance(self._directories) if self._glance is not None else None
+        yield
+        if self._glance is not None and before == self._glanced:
+            self._directories.add(path.rpartition("/")[0])
+            self._glanced = self._glance(self._directories)
 
     def take(self, path: str, version: str, entry: MemoryEntry) -> None:
         """Remember what a file holds at a version."""
@@ -116,15 +162,17 @@ class Catalogue:
             if self._versions.get(path) == version:
                 return
             self._versions[path] = version
+            self._directories.add(path.rpartition("/")[0])
             self.entries[entry.file] = entry.info
-            self.order[entry.file] = max(self.order.values(), default=0) + 1
-            self.relevance.put(entry)
+            self._last += 1
+            self.order[entry.file] = self._last
+            self.recall.put(entry)
 
     def forget(self, path: str) -> None:
         """The file is gone."""
-        file = path[len(self._config.entries_under) :]
+        file = self.file_of(path)
         with self._changing:
             self._versions.pop(path, None)
             self.entries.pop(file, None)
             self.order.pop(file, None)
-            self.relevance.remove(file)
+            self.recall.remove(file)

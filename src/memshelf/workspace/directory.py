@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from memshelf.files.protocol import FileStore
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.users import directory_name, user_of
 
-__all__ = ["DirectoryUsers", "OneFolder"]
+__all__ = ["DirectoryUsers", "OneFolder", "changed_at"]
 
 
 class DirectoryUsers:
@@ -83,6 +84,19 @@ class OneFolder:
     async def delete(self, user_id: str) -> bool:
         await self.open(user_id).purge()
         return True
+
+
+def changed_at(root: Path, directories: Collection[str]) -> object:
+    """When the names in some directories below a root changed last: a `Glance`."""
+    stamps = []
+    for directory in sorted(directories):
+        try:
+            status = os.stat(root / directory)
+        except OSError:
+            stamps.append((directory, 0, 0))
+        else:
+            stamps.append((directory, status.st_ino, status.st_mtime_ns))
+    return stamps
 
 
 def _prepare(root: Path, config: WorkspaceConfig) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from memshelf.credentials import SecretsPolicy
 from memshelf.files.protocol import FileStore
+from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.archive import ConversationArchive
 from memshelf.workspace.catalogue import Catalogue
 from memshelf.workspace.config import WorkspaceConfig
+from memshelf.workspace.directory import changed_at
+from memshelf.workspace.entry_files import EntryFiles
 from memshelf.workspace.index_file import IndexFile
 
 __all__ = ["UserMemory"]
@@ -29,11 +33,13 @@ class UserMemory:
         root: Path | None,
         durable: bool,
         secrets: SecretsPolicy,
+        embedder: EmbedderChoice,
     ) -> None:
         self.id = user_id
         self.store = store
-        self.catalogue = Catalogue(store, config)
+        self.catalogue = Catalogue(store, config, embedder, partial(changed_at, root) if root is not None else None)
         self.index = IndexFile(store, config)
+        self.entries = EntryFiles(store, self.catalogue, self.index)
         self.archive = ConversationArchive(
             store,
             config.conversations_dir,

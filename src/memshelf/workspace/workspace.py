@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find
 from memshelf.files.protocol import FileStore
 from memshelf.origin import Origin
+from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.conversation import ArchivedTurn
 from memshelf.workspace.directory import DirectoryUsers, OneFolder
@@ -25,10 +25,7 @@ from memshelf.workspace.entries import (
     checked_description,
     checked_title,
     checked_type,
-    file_names,
-    read_entry_file,
 )
-from memshelf.workspace.relevance import QUERY_CHARS
 from memshelf.workspace.rules import RuleFile, repository_rules
 from memshelf.workspace.snapshot import WorkspaceSnapshot, snapshot_of
 from memshelf.workspace.user import UserMemory
@@ -41,9 +38,6 @@ DRIFT_NOTE: Final = (
     "verify it still exists before recommending it."
 )
 """Stands behind every recall: what was true when it was written may not be any more."""
-
-_log = logging.getLogger(__name__)
-_TRIES = 20
 
 
 class Workspace:
@@ -66,12 +60,14 @@ class Workspace:
         *,
         durable: bool = True,
         secrets: SecretsPolicy = "warn",
+        embedder: EmbedderChoice = "default",
         stores: UserStores | None = None,
     ) -> None:
         """The workspace in the directory `path`. `durable=False` leaves it to the system when writes reach the disk.
 
         `secrets` is what becomes of entries with credentials in them; the conversation archive masks them, unless it is
-        `"off"`. `stores` says where the files of each user are instead.
+        `"off"`. `embedder` finds entries in other words than theirs: the bundled model if it is installed, one of your
+        own, or `None` for their words only. `stores` says where the files of each user are instead.
         """
         self.config = config or WorkspaceConfig()
         self._path = _absolute(path) if path is not None else None
@@ -82,6 +78,7 @@ class Workspace:
         self._stores = stores
         self._durable = durable
         self._secrets = check_policy(secrets)
+        self._embedder = embedder
         self._users: dict[str, UserMemory] = {}
         self.set_user(user_id)
 
@@ -93,11 +90,12 @@ class Workspace:
         *,
         durable: bool = True,
         secrets: SecretsPolicy = "warn",
+        embedder: EmbedderChoice = "default",
     ) -> Self:
         """A folder that is the memory of one user: MEMORY.md with the entries beside it, as Claude Code keeps it."""
         config = config or WorkspaceConfig(memory_dir="")
         stores = OneFolder(_absolute(path), config, durable=durable)
-        return cls(path, config=config, durable=durable, secrets=secrets, stores=stores)
+        return cls(path, config=config, durable=durable, secrets=secrets, embedder=embedder, stores=stores)
 
     @classmethod
     def on(
@@ -108,12 +106,13 @@ class Workspace:
         *,
         users: Callable[[], Awaitable[list[str]]] | None = None,
         secrets: SecretsPolicy = "warn",
+        embedder: EmbedderChoice = "default",
     ) -> Self:
         """A workspace on other stores: `open_store(user_id)` answers the one of a user, which no other user shares.
 
         It is asked once for each user. `users` lists those who have a store; without it, `list_users` is `unavailable`.
         """
-        return cls(None, user_id, config, secrets=secrets, stores=OpenedUsers(open_store, users))
+        return cls(None, user_id, config, secrets=secrets, embedder=embedder, stores=OpenedUsers(open_store, users))
 
     @property
     def path(self) -> Path | None:
@@ -146,7 +145,15 @@ class Workspace:
 
     def _open(self, user_id: str) -> UserMemory:
         store, root = self._stores.open(user_id), self._stores.root(user_id)
-        return UserMemory(user_id, store, self.config, root=root, durable=self._durable, secrets=self._secrets)
+        return UserMemory(
+            user_id,
+            store,
+            self.config,
+            root=root,
+            durable=self._durable,
+            secrets=self._secrets,
+            embedder=self._embedder,
+        )
 
     def initialize(self) -> None:
         """Make the user's directories and an empty AGENTS.md, for a person to look at. Not needed before a write, and
@@ -196,58 +203,11 @@ class Workspace:
         title, description, content = (admit(text, self._secrets, subject="An entry") for text in texts)
         # A placeholder may be longer than what it stands for.
         draft = EntryDraft(checked_title(title), checked_description(description), kind, content, source)
-        return await self._store(user, draft, origin or Origin())
-
-    async def _store(self, user: UserMemory, draft: EntryDraft, origin: Origin) -> str:
-        await user.catalogue.refresh()
-        known = user.catalogue.named(draft.memory_type, draft.title)
-        known.sort(key=lambda each: each.source)  # candidates first
-        files = [each.file for each in known if draft.source == each.source or draft.source == "confirmed"][::-1]
-        for file in (*files, *file_names(draft.memory_type, draft.title)):
-            entry = await self._write_at(user, file, draft, origin)
-            if entry is not None:
-                await self._show(user, {file: entry.info if entry.source == "confirmed" else None})
-                return file
-        raise MemoryStoreError("already_exists", "Other files have all the names that this entry could have.")
-
-    async def _write_at(self, user: UserMemory, file: str, draft: EntryDraft, origin: Origin) -> MemoryEntry | None:
-        """Write the entry in a file that is free or its own; `None` when the file is another's."""
-        path = user.catalogue.path_of(file)
-        for _ in range(_TRIES):
-            try:
-                current = await find(user.store, path)
-            except MemoryStoreError as error:
-                if error.code in ("invalid_file", "invalid_path"):
-                    return None  # something of a person's that is no text
-                raise
-            if current is not None and not draft.belongs_in(read_entry_file(file, current.text)):
-                return None
-            text = draft.text(current.text if current is not None else "")
-            try:
-                expected = current.version if current is not None else None
-                version = await user.store.write(path, text, expected=expected, origin=origin)
-            except MemoryStoreError as error:
-                if error.code == "version_mismatch" or (error.code == "already_exists" and _is_at(error, path)):
-                    continue
-                raise
-            entry = read_entry_file(file, text)
-            user.catalogue.take(path, version, entry)
-            return entry
-        raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {file}; nothing changed.")
-
-    async def _show(self, user: UserMemory, rows: dict[str, EntryInfo | None]) -> None:
-        """The entry stands; the index is only a view of it, which the next write or `rebuild_index` completes."""
-        try:
-            await user.index.update(rows)
-        except MemoryStoreError as error:
-            _log.warning("The memory index could not be updated (%s); the entry itself is stored.", error.code)
+        return await user.entries.write(draft, origin or Origin())
 
     async def read_entry(self, file: str) -> MemoryEntry:
         """The entry in a file, as it is now. `not_found`, `invalid_path`."""
-        user = self._user
-        path = user.catalogue.path_of(file)
-        found = await user.store.read(path)
-        return read_entry_file(path.removeprefix(self.config.entries_under), found.text)
+        return await self._user.entries.read(file)
 
     async def list_entries(self) -> list[EntryInfo]:
         """All entries, candidates too, the newest first."""
@@ -264,42 +224,23 @@ class Workspace:
 
         When there is a confirmed entry of the same title and type, the candidate takes its place. `not_found`.
         """
-        user, origin = self._user, origin or Origin()
-        entry = await self.read_entry(file)
-        if entry.source == "confirmed":
-            return entry.file
-        draft = EntryDraft(entry.title, entry.description, entry.memory_type, entry.content, "confirmed")
-        kept = await self._store(user, draft, origin)
-        if kept != entry.file:
-            await self._delete(user, entry.file, origin)
-        return kept
+        return await self._user.entries.promote(file, origin or Origin())
 
     async def reject(self, file: str, *, origin: Origin | None = None) -> None:
         """Remove a candidate. `not_found`; `conflict` for an entry that is confirmed, which `forget` removes."""
         if (await self.read_entry(file)).source != "auto":
             raise MemoryStoreError("conflict", "This entry is confirmed; forget it instead of rejecting it.")
-        await self._delete(self._user, file, origin or Origin())
+        await self._user.entries.delete(file, origin or Origin())
 
     async def forget(self, file: str, *, origin: Origin | None = None) -> None:
         """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment."""
-        await self._delete(self._user, file, origin or Origin())
-
-    async def _delete(self, user: UserMemory, file: str, origin: Origin) -> None:
-        path = user.catalogue.path_of(file)
-        name = path.removeprefix(self.config.entries_under)
-        current = await find(user.store, path)
-        if current is not None:
-            await user.store.delete(path, expected=current.version, origin=origin)
-        user.catalogue.forget(path)
-        await self._show(user, {name: None})
-        if current is None:
-            raise MemoryStoreError("not_found", f"There is no entry {name}.")
+        await self._user.entries.delete(file, origin or Origin())
 
     async def search(self, query: str, limit: int = 10) -> list[MemoryEntry]:
         """At most `limit` entries that the query is about, best first; none for an empty query."""
         user = self._user
         await user.catalogue.refresh()
-        return await self._load(user, await self._ranked(user, query, limit, frozenset()), limit)
+        return await user.entries.load(await user.catalogue.rank(query, limit))
 
     async def get_relevant_memories(
         self, query: str = "", limit: int = 5, already_surfaced: set[str] | None = None
@@ -313,21 +254,12 @@ class Workspace:
         surfaced = already_surfaced if already_surfaced is not None else set()
         await user.catalogue.refresh()
         if query.strip():
-            files = await self._ranked(user, query, limit, frozenset(surfaced))
+            files = await user.catalogue.rank(query, limit, frozenset(surfaced))
         else:
-            files = [each.file for each in user.catalogue.newest() if each.file not in surfaced][:limit]
-        entries = await self._load(user, files, limit)
+            files = [each.file for each in user.catalogue.newest() if each.file not in surfaced][: max(limit, 0)]
+        entries = await user.entries.load(files)
         surfaced.update(each.file for each in entries)
         return "\n\n".join([*(_recalled(each) for each in entries), DRIFT_NOTE]) if entries else ""
-
-    async def _ranked(self, user: UserMemory, query: str, limit: int, without: frozenset[str]) -> list[str]:
-        if limit <= 0 or not query.strip():
-            return []
-        return await asyncio.to_thread(user.catalogue.rank, query[:QUERY_CHARS], limit, without)
-
-    async def _load(self, user: UserMemory, files: list[str], limit: int) -> list[MemoryEntry]:
-        found = [await find(user.store, user.catalogue.path_of(file)) for file in files[: max(limit, 0)]]
-        return [read_entry_file(file, text.text) for file, text in zip(files, found, strict=False) if text is not None]
 
     async def archive_conversation(
         self, messages: Iterable[Mapping[str, object]], session_id: str | None = None
@@ -375,10 +307,6 @@ class Workspace:
 
 def _absolute(path: str | os.PathLike[str]) -> Path:
     return Path(path).expanduser().absolute()
-
-
-def _is_at(error: MemoryStoreError, path: str) -> bool:
-    return error.current is not None and error.current.path == path
 
 
 def _recalled(entry: MemoryEntry) -> str:

@@ -27,25 +27,29 @@ _SOMEBODY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A question's vector, and how close the question is to matters of general knowledge."""
+    """A question's vector, and how much it is like questions to a memory: about 1 for those, about -1 for others."""
 
     vector: Floats
-    general: float
+    asked_of_memory: float
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """`terms` are hashes with weights; `times` the days that the question names; `speaker` the id of the one speaker
-    whom it names; `speaks_of_somebody` that it is about a person."""
+    whom it names; `speaks_of_somebody` that it is about a person; `evidence` what else speaks for its being one to the
+    memory, in the unit of the floor."""
 
     terms: dict[int, float]
     times: list[Stretch]
     speaker: int | None
     meaning: Meaning | None
     speaks_of_somebody: bool
+    evidence: float = 0.0
 
 
-def understand(text: str, index: RecordIndex, *, now: datetime, meaning: Meaning | None) -> Question:
+def understand(
+    text: str, index: RecordIndex, *, now: datetime, meaning: Meaning | None, evidence: float = 0.0
+) -> Question:
     """The question in the first 2,000 characters of `text`, to the records of the index."""
     text = text[:EMBEDDED_CHARS]
     times, rest = read_times(text, now.date(), _years(index, now))
@@ -57,6 +61,7 @@ def understand(text: str, index: RecordIndex, *, now: datetime, meaning: Meaning
         named[0] if len(named) == 1 else None,
         meaning,
         bool(named) or _SOMEBODY.search(text) is not None,
+        evidence,
     )
 
 

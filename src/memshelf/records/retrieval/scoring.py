@@ -50,7 +50,8 @@ class Scorer:
         if question.meaning is None or index.table is None:
             return _best(np.flatnonzero(columns.alive & matched), scores, limit)
         # What there is for the question besides closeness in meaning.
-        evidence = weights.COVERED * words.coverage + weights.SPEAKS_OF_SOMEBODY * question.speaks_of_somebody
+        evidence = question.evidence + weights.COVERED * words.coverage
+        evidence += weights.SPEAKS_OF_SOMEBODY * question.speaks_of_somebody
         evidence += weights.IN_TIME * float((timely * columns.alive).max())
         if words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH:
             evidence = math.inf
@@ -73,7 +74,7 @@ class Scorer:
         scores[candidates] -= share[candidates] * weights.DENSITY * crowd / deviation
         if known[candidates].all():
             distinct = float((close[candidates] - weights.DENSITY_AT_FLOOR * crowd).max())
-            if distinct - weights.GENERAL * meaning.general + evidence < weights.FLOOR:
+            if distinct + weights.ASKED_OF_MEMORY * meaning.asked_of_memory + evidence < weights.FLOOR:
                 return []
         return _best(candidates, scores, limit)
 

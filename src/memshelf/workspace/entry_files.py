@@ -1,0 +1,110 @@
+"""The files of a user's entries, and their rows in the index."""
+
+from __future__ import annotations
+
+import logging
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.edits import find
+from memshelf.files.protocol import FileStore
+from memshelf.origin import Origin
+from memshelf.workspace.catalogue import Catalogue
+from memshelf.workspace.entries import EntryDraft, EntryInfo, MemoryEntry, file_names, read_entry_file
+from memshelf.workspace.index_file import IndexFile
+
+__all__ = ["EntryFiles"]
+
+_log = logging.getLogger(__name__)
+_TRIES = 20
+
+
+class EntryFiles:
+    """Writes, reads and removes entries. An entry's file comes first, and its row follows."""
+
+    def __init__(self, store: FileStore, catalogue: Catalogue, index: IndexFile) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._index = index
+
+    async def write(self, draft: EntryDraft, origin: Origin) -> str:
+        """Store an entry in its own file, or in a new one, and answer the file's name."""
+        await self._catalogue.refresh(hurried=True)
+        known = self._catalogue.named(draft.memory_type, draft.title)
+        known.sort(key=lambda each: each.source, reverse=True)  # a confirmed entry before a candidate
+        own = [each.file for each in known if draft.source in (each.source, "confirmed")]
+        for file in (*own, *file_names(draft.memory_type, draft.title)):
+            entry = await self._write_at(file, draft, origin)
+            if entry is not None:
+                await self._show({file: entry.info if entry.source == "confirmed" else None})
+                return file
+        raise MemoryStoreError("already_exists", "Other files have all the names that this entry could have.")
+
+    async def _write_at(self, file: str, draft: EntryDraft, origin: Origin) -> MemoryEntry | None:
+        """Write the entry in a file that is free or its own; `None` when the file is another's."""
+        path = self._catalogue.path_of(file)
+        for _ in range(_TRIES):
+            try:
+                current = await find(self._store, path)
+            except MemoryStoreError as error:
+                if error.code in ("invalid_file", "invalid_path"):
+                    return None  # something of a person's that is no text
+                raise
+            if current is not None and not draft.belongs_in(read_entry_file(file, current.text)):
+                return None
+            text = draft.text(current.text if current is not None else "")
+            expected = current.version if current is not None else None
+            try:
+                async with self._catalogue.changing(path):
+                    version = await self._store.write(path, text, expected=expected, origin=origin)
+            except MemoryStoreError as error:
+                if error.code == "version_mismatch" or (error.code == "already_exists" and _is_at(error, path)):
+                    continue
+                raise
+            entry = read_entry_file(file, text)
+            self._catalogue.take(path, version, entry)
+            return entry
+        raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {file}; nothing changed.")
+
+    async def _show(self, rows: dict[str, EntryInfo | None]) -> None:
+        """The entry stands; the index is only a view of it, which the next write or a rebuild completes."""
+        try:
+            await self._index.update(rows)
+        except MemoryStoreError as error:
+            _log.warning("The memory index could not be updated (%s); the entries themselves are right.", error.code)
+
+    async def read(self, file: str) -> MemoryEntry:
+        """The entry in a file, as it is now. `not_found`, `invalid_path`."""
+        path = self._catalogue.path_of(file)
+        return read_entry_file(self._catalogue.file_of(path), (await self._store.read(path)).text)
+
+    async def load(self, files: list[str]) -> list[MemoryEntry]:
+        """The entries in those of the files that are still there."""
+        found = [await find(self._store, self._catalogue.path_of(file)) for file in files]
+        return [read_entry_file(file, text.text) for file, text in zip(files, found, strict=True) if text is not None]
+
+    async def promote(self, file: str, origin: Origin) -> str:
+        """Confirm a candidate, and answer the name of its file from now on."""
+        entry = await self.read(file)
+        if entry.source == "confirmed":
+            return entry.file
+        draft = EntryDraft(entry.title, entry.description, entry.memory_type, entry.content, "confirmed")
+        kept = await self.write(draft, origin)
+        if kept != entry.file:
+            await self.delete(entry.file, origin)
+        return kept
+
+    async def delete(self, file: str, origin: Origin) -> None:
+        """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment."""
+        path = self._catalogue.path_of(file)
+        current = await find(self._store, path)
+        if current is not None:
+            async with self._catalogue.changing(path):
+                await self._store.delete(path, expected=current.version, origin=origin)
+        self._catalogue.forget(path)
+        await self._show({self._catalogue.file_of(path): None})
+        if current is None:
+            raise MemoryStoreError("not_found", f"There is no entry {self._catalogue.file_of(path)}.")
+
+
+def _is_at(error: MemoryStoreError, path: str) -> bool:
+    return error.current is not None and error.current.path == path

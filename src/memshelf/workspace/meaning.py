@@ -1,0 +1,129 @@
+"""Which entries a question is about, by what they mean: the index of record memory over the entries of a user."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from weakref import WeakKeyDictionary
+
+from memshelf.records.recall import EmbedderChoice, Recall
+from memshelf.records.retrieval.index import Entry
+from memshelf.records.retrieval.terms import pack
+from memshelf.workspace.entries import MemoryEntry
+
+__all__ = ["Meaning"]
+
+_AT_ONCE = 64
+_WORTH_WAITING = 256
+"""For so many entries that are not embedded yet, a question waits; more are embedded in the background."""
+
+_NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+"""Entries have no times, so those in a question count for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What the index takes of an entry. `key` is new whenever the entry is."""
+
+    key: int
+    terms: bytes
+    passages: tuple[str, ...]
+
+
+class Meaning:
+    """Finds entries in other words than theirs, in any language of the embedder."""
+
+    def __init__(self, embedder: EmbedderChoice) -> None:
+        self._recall = Recall(embedder)
+        self._texts: dict[str, _Text] = {}
+        self._files: dict[int, str] = {}
+        self._waiting: dict[str, _Text] = {}
+        self._gone: list[int] = []
+        self._vectors: dict[int, bytes] = {}
+        self._next = 1
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._filling: asyncio.Task[None] | None = None
+
+    @property
+    def available(self) -> bool:
+        return self._recall.embedder is not None
+
+    def put(self, entry: MemoryEntry) -> None:
+        """Take in an entry, or its new content. It is embedded when it is asked for."""
+        self.remove(entry.file)
+        whole = "\n".join(part for part in (entry.title, entry.description, entry.content) if part)
+        parts = tuple(part for part in (entry.title, entry.description, entry.content) if part)
+        # What an entry is called counts twice as much as what it says.
+        terms = pack("\n".join([entry.title] * 2 + [entry.description] * 2 + [entry.content]))
+        text = _Text(self._next, terms, (_valid(whole), *map(_valid, parts)))
+        self._next += 1
+        self._texts[entry.file] = self._waiting[entry.file] = text
+        self._files[text.key] = entry.file
+
+    def remove(self, file: str) -> None:
+        if (text := self._texts.pop(file, None)) is not None:
+            self._waiting.pop(file, None)
+            self._files.pop(text.key, None)
+            self._vectors.pop(text.key, None)
+            self._gone.append(text.key)
+
+    async def search(self, query: str, limit: int, evidence: float) -> dict[str, float] | None:
+        """The files that the query is about, each with a score from 0 to 1; `None` when it cannot be told now."""
+        if not self._texts:
+            return {}
+        turn = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        async with turn:
+            if not await self._filled():
+                return None
+        found = await self._recall.search(query, limit=limit, now=None, clock=_NO_TIME, evidence=evidence)
+        return {self._files[key]: score for key, score in found if key in self._files}
+
+    async def _filled(self) -> bool:
+        """Whether every entry is in the index."""
+        if len(self._waiting) > _WORTH_WAITING:
+            if self._filling is None or self._filling.done():
+                self._filling = asyncio.create_task(self._fill())
+            return False
+        await self._fill()
+        return not self._waiting
+
+    async def _fill(self) -> None:
+        if gone := self._gone:
+            self._gone = []
+            await self._recall.run(lambda: self._recall.index.remove(gone))
+        while batch := list(self._waiting.items())[:_AT_ONCE]:
+            vectors = await self._recall.vectors([text.passages for _, text in batch])
+            if any(each is None for each in vectors):
+                return  # the embedder cannot do it now
+            entries = []
+            for (file, text), rows in zip(batch, vectors, strict=True):
+                if self._waiting.get(file) is text and rows is not None:
+                    self._vectors[text.key] = rows
+                    entries.append(_entry(text, rows))
+            await self._recall.run(lambda entries=entries: self._recall.index.put(entries))  # type: ignore[misc]
+            for file, text in batch:
+                if self._waiting.get(file) is text:
+                    del self._waiting[file]
+        if self._recall.index.wasteful:
+            every = [_entry(text, self._vectors[text.key]) for text in self._texts.values()]
+            await self._recall.run(lambda: self._anew(every))
+
+    def _anew(self, entries: list[Entry]) -> None:
+        self._recall.reset()
+        self._recall.index.put(entries)
+
+    def close(self) -> None:
+        """End the thread that searches; it starts again when needed."""
+        if self._filling is not None:
+            self._filling.cancel()
+        self._recall.close()
+
+
+def _entry(text: _Text, rows: bytes) -> Entry:
+    return Entry(text.key, text.key, text.terms, vectors=rows)
+
+
+def _valid(text: str) -> str:
+    """Half a surrogate pair has no meaning, and no model takes it."""
+    return text.encode("utf-8", "replace").decode()

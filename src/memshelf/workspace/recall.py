@@ -1,0 +1,85 @@
+"""Which entries are recalled: words and meaning in one score, and a floor below which nothing is."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import re
+from collections.abc import Mapping
+from threading import Lock
+
+from memshelf.records.recall import EmbedderChoice
+from memshelf.workspace.entries import MemoryEntry
+from memshelf.workspace.meaning import Meaning
+from memshelf.workspace.relevance import QUERY_CHARS, Match, Relevance
+
+__all__ = ["EntryRecall"]
+
+# Measured on the sets of `bench/workspace`, which has other questions than anybody else's.
+_FLOOR, _FLOOR_BESIDE_MEANING = 0.2, 0.3
+_COVERED, _COUNTS = 0.3, 0.15
+"""What speaks for a question: the share of its words that an entry has, if it is more than an accident."""
+
+_WORDS, _SAME_LANGUAGE = 0.2, 0.1
+_FAR_BEHIND = 0.3
+"""An entry whose score is less than the best one's by more than this is not recalled."""
+
+_TO_SPARE, _MOST = 32, 1_000
+
+_CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
+
+
+class EntryRecall:
+    """The entries of one user, to be asked for."""
+
+    def __init__(self, embedder: EmbedderChoice) -> None:
+        self._words = Relevance()
+        self._meaning = Meaning(embedder)
+        self._chinese: dict[str, bool] = {}
+        self._changing = Lock()
+
+    def put(self, entry: MemoryEntry) -> None:
+        """Take in an entry, or its new content."""
+        with self._changing:
+            self._words.put(entry)
+            self._chinese[entry.file] = _CHINESE.search(entry.title + entry.content) is not None
+            if self._meaning.available:
+                self._meaning.put(entry)
+
+    def remove(self, file: str) -> None:
+        with self._changing:
+            self._words.remove(file)
+            self._chinese.pop(file, None)
+            self._meaning.remove(file)
+
+    async def rank(self, query: str, limit: int, without: frozenset[str], order: Mapping[str, int]) -> list[str]:
+        """The files of at most `limit` entries that the query is about, best first; of equals, the newest."""
+        query = query[:QUERY_CHARS]
+        if limit <= 0 or not query.strip():
+            return []
+        matches = await asyncio.to_thread(self._matches, query, limit + _TO_SPARE, without, order)
+        if not self._meaning.available:
+            return [each.file for each in matches if each.covered >= _FLOOR][:limit]
+        covered = {each.file: each.covered for each in matches}
+        best = max(covered.values(), default=0.0)
+        evidence = _COVERED * best if best >= _COUNTS else 0.0
+        found = await self._meaning.search(query, min(limit + _TO_SPARE + len(without), _MOST), evidence)
+        if found is None:
+            return [each.file for each in matches if each.covered >= _FLOOR][:limit]
+        scores = {file: 0.0 for file, share in covered.items() if share >= _FLOOR_BESIDE_MEANING}
+        scores |= {file: score for file, score in found.items() if file not in without}
+        chinese = _CHINESE.search(query) is not None
+
+        def place(file: str) -> tuple[float, int]:
+            same = _SAME_LANGUAGE * (self._chinese.get(file) == chinese)
+            return round(scores[file] + _WORDS * covered.get(file, 0.0) + same, 6), order.get(file, 0)
+
+        ranked = heapq.nlargest(limit, scores, key=place)
+        return [file for file in ranked if place(file)[0] >= place(ranked[0])[0] - _FAR_BEHIND]
+
+    def _matches(self, query: str, limit: int, without: frozenset[str], order: Mapping[str, int]) -> list[Match]:
+        with self._changing:
+            return self._words.rank(query, limit, without, order)
+
+    def close(self) -> None:
+        self._meaning.close()
