@@ -17,9 +17,7 @@ from memshelf.embedding.default import default_embedder
 from memshelf.embedding.protocol import Embedder, Vectors
 from memshelf.embedding.text import EMBEDDED_CHARS
 from memshelf.errors import MemoryStoreError
-from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.answers import answers
-from memshelf.records.retrieval.background import GENERAL_MATTERS, QUESTIONS
 from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
 from memshelf.records.retrieval.question import Meaning, understand, wall_clock
@@ -28,8 +26,9 @@ try:
     import numpy as np
 
     from memshelf.embedding.blas import one_thread
+    from memshelf.records.retrieval.judgement import EXAMPLES, Judgement
     from memshelf.records.retrieval.scoring import Scorer
-    from memshelf.records.retrieval.vectors import Floats, Table, normalised, products
+    from memshelf.records.retrieval.vectors import Floats, Table, normalised
 except ImportError:  # the extra `embed` is not installed
     np = None  # type: ignore[assignment]  # checked before every use
     one_thread = nullcontext  # type: ignore[assignment]  # nothing to keep back
@@ -60,7 +59,7 @@ class Recall:
             chosen = None
         self.embedder = chosen
         self._said = False
-        self._scale: tuple[Floats, Floats] | None = None
+        self._judgement: Judgement | None = None
         self._executor: ThreadPoolExecutor | None = None
         self._process = os.getpid()
         self.reset()
@@ -122,19 +121,16 @@ class Recall:
         return await self.run(rank)
 
     async def _meaning(self, query: str) -> Meaning | None:
-        if self._scale is None:
-            scale = await self._embed([*QUESTIONS, *GENERAL_MATTERS], query=True)
-            if scale is None:
-                return None
-            self._scale = scale[: len(QUESTIONS)].mean(axis=0), scale[len(QUESTIONS) :]
-        vectors = await self._embed([query], query=True)
-        if vectors is None:
+        if self.embedder is None:
             return None
-        questions, general = self._scale
-        # All questions are alike in being questions; what is left is what this one is about.
-        vector = normalised(vectors[0] - questions)[0]
-        closest = np.sort(products(general, vector))[-weights.CLOSEST_MATTERS :]
-        return Meaning(vector, float(closest.mean()))
+        if self._judgement is None:
+            examples = await self._embed(list(EXAMPLES), query=True)
+            if examples is None:
+                return None
+            with one_thread():
+                self._judgement = Judgement(examples)
+        vectors = await self._embed([query], query=True)
+        return self._judgement.of(vectors[0]) if vectors is not None else None
 
     async def _embed(self, texts: list[str], *, query: bool) -> Floats | None:
         if self.embedder is None:

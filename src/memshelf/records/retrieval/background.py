@@ -1,42 +1,58 @@
-"""Texts that belong to no memory, as a scale for closeness.
+"""Examples of what is asked of a memory, and of what is said and asked besides.
 
-What questions have in common is taken out of a question's vector. What is closer to general knowledge and small talk
-than to any record is not a question to the memory.
+They are a scale, not a list to look things up in: `judgement` learns from their vectors what tells the one from the
+other, with whatever model makes them.
 """
 
 from __future__ import annotations
 
-__all__ = ["GENERAL_MATTERS", "QUESTIONS"]
+__all__ = ["OF_A_MEMORY", "OF_NOBODY"]
 
-QUESTIONS = (
-    "What is it?", "Where does she live?", "When will it happen?", "Who is responsible for this?",
-    "How does it work?", "Why was it changed?", "Which one does the user prefer?", "How often does this occur?",
-    "How much does it cost?", "Can I use it?", "Is there anything to know about them?", "What should I do?",
-    "Tell me about it.", "Do they have one?", "那是什么？", "他住在哪里？", "什么时候开始？", "谁负责这件事？",
-    "怎么做？", "为什么改了？", "用户喜欢哪一个？", "多久一次？", "多少钱？", "可以用吗？", "有什么要注意的？",
-    "我该怎么办？", "介绍一下。", "他们有没有？",
+OF_A_MEMORY = (
+    "Where did he go to college?", "What's her favourite colour?", "Do they have children?",
+    "How old is the user's son?", "What time does she usually get up?", "Which phone does he use?",
+    "Who is his manager?", "What does she take with her coffee?", "Where do his parents live?",
+    "Is there anything he refuses to eat?", "When is the next appointment with the doctor?",
+    "What is the address of the office?", "Which branch do we deploy from?", "Who maintains the payment service?",
+    "How do I reach the supplier?", "What did we decide about the logo?", "Why was the launch postponed?",
+    "What is the wifi password at the cottage?", "Which framework did the team choose?", "When is rent due?",
+    "How does he like his reports formatted?", "What should I call her?", "What hobbies does the user have?",
+    "Which medicine is she taking?", "What is the name of the cat?", "How long has he been with the company?",
+    "Who looks after the kids on Fridays?", "What are the plans for the summer?", "Which gate code opens the garage?",
+    "What should we give him for his birthday?", "Did the customer accept the offer?", "Where are the keys kept?",
+    "What happened at the last meeting?", "Which size of shirt fits him?", "How do we name the test files?",
+    "What is still open before the release?", "Is the flight already booked?", "Which tea is in the kitchen?",
+    "How much did the roof cost?", "Who is coming to dinner?", "他在哪里上的大学？", "她最喜欢什么颜色？",
+    "他们有孩子吗？", "用户的儿子多大了？", "她一般几点起床？", "他用什么手机？", "他的上级是谁？",
+    "她喝咖啡加什么？", "他爸妈住在哪儿？", "有什么东西他不吃？", "下次看医生是什么时候？", "公司地址在哪里？",
+    "我们从哪个分支发布？", "支付服务由谁维护？", "怎么联系供应商？", "标志的事最后怎么定的？", "上线为什么推迟了？",
+    "民宿的无线密码是什么？", "团队选了哪个框架？", "房租哪天交？", "报告要写成什么样子？", "该怎么称呼她？",
+    "用户有什么爱好？", "她在吃什么药？", "猫叫什么名字？", "他在公司几年了？", "周五谁带孩子？", "夏天有什么计划？",
+    "车库的密码是多少？", "生日送他什么好？", "客户接受报价了吗？", "钥匙放在哪里？", "上次会议说了什么？",
+    "他穿多大的衬衫？", "测试文件怎么命名？", "发布之前还差什么？", "机票订好了吗？", "厨房里有什么茶？",
+    "修屋顶花了多少钱？", "谁来吃晚饭？",
 )  # fmt: skip
 
-GENERAL_MATTERS = (
-    "astronomy: planets, stars and galaxies", "physics: light, energy and gravity",
-    "chemistry: atoms, molecules and reactions", "biology: cells, plants and evolution",
-    "geology: earthquakes, volcanoes and oceans", "geography: capitals, rivers, mountains and deserts",
-    "world history: empires, wars and revolutions", "famous inventors and explorers",
-    "mathematics: equations, geometry and proofs", "unit conversion and arithmetic", "statistics and probability",
-    "computer science: algorithms and data structures", "how the internet works",
-    "economics: inflation, markets and taxes", "philosophy and ethics", "religion and mythology",
-    "classical literature and famous novels", "the plot of a play", "poetry: write a poem",
-    "music theory and composers", "painting and art history", "films and television",
-    "sports championships and records", "a cooking recipe", "animals and insects", "dinosaurs and fossils",
-    "weather and climate", "medicine: how a disease works", "grammar and the meaning of a word",
-    "translate a sentence", "proverbs and idioms", "tell me a joke", "write a story", "write a letter or a speech",
-    "summarise a text", "rewrite this paragraph", "sort or count a list", "brainstorm ideas", "hello, how are you?",
-    "good morning", "goodbye", "thank you very much", "yes, please", "no, never mind", "ok, go on", "try again",
-    "天文：行星、恒星和星系", "物理：光、能量和引力", "化学：原子、分子和反应", "生物：细胞、植物和进化",
-    "地质：地震、火山和海洋", "地理：首都、河流、山脉和沙漠", "历史：朝代、战争和皇帝", "著名的发明家和探险家",
-    "数学：方程、几何和证明", "单位换算和算术", "统计与概率", "计算机：算法和数据结构", "经济：通货膨胀、市场和税收",
-    "哲学与宗教", "古典小说和人物", "神话和传说", "写一首诗", "作曲家和乐理", "绘画与艺术史", "电影和电视剧",
-    "体育比赛的冠军", "一道菜的做法", "动物和昆虫", "天气和气候", "疾病的原理", "语法和词语的意思", "翻译一句话",
-    "成语和谚语", "讲个笑话", "写一个故事", "写一篇发言稿", "总结一段文字", "改写这段话", "给一些点子",
-    "你好，最近怎么样？", "早上好", "再见", "非常感谢", "好的，麻烦你了", "不用了", "继续说", "再试一次",
+OF_NOBODY = (
+    "What is gravity?", "Who discovered penicillin?", "What is the largest ocean?", "How do magnets work?",
+    "Explain the theory of evolution.", "When did the Second World War end?", "What is the chemical formula of salt?",
+    "Write a song about winter.", "Write an email asking for a refund.", "Translate this into German.",
+    "Fix the grammar in this sentence.", "What is a noun?", "What is 12 percent of 250?",
+    "How many feet are in a mile?", "What is a hash table?", "How do I reverse a string in JavaScript?",
+    "What is an API?", "How do you bake bread?", "How do I remove a wine stain?",
+    "Which is the tallest building in the world?", "Who is the author of Pride and Prejudice?",
+    "What is the currency of Japan?", "Why do leaves change colour?", "What is democracy?",
+    "Suggest a title for an essay about the sea.", "Make a list of ten animals.", "Give me an example of irony.",
+    "Why do cats purr?", "What is the meaning of life?", "Who sang Bohemian Rhapsody?",
+    "What are the rules of chess?", "Summarise this article.", "Hi there!", "Good evening.", "Great, thanks.",
+    "Okay.", "Yes.", "No, that's wrong.", "Go on.", "I don't understand, please explain.", "You're welcome.",
+    "How are you?", "什么是重力？", "青霉素是谁发现的？", "最大的海洋是哪个？", "磁铁的原理是什么？",
+    "解释一下进化论。", "二战什么时候结束的？", "食盐的化学式是什么？", "写一首关于冬天的歌。",
+    "写一封要求退款的邮件。", "把这个翻译成德语。", "改正这个句子的语法。", "什么是名词？", "250的百分之十二是多少？",
+    "一英里等于多少英尺？", "什么是哈希表？", "怎么用JavaScript反转字符串？", "什么是接口？", "面包怎么烤？",
+    "红酒渍怎么去掉？", "世界上最高的建筑是哪座？", "《西游记》的作者是谁？", "日本用什么货币？",
+    "树叶为什么会变黄？", "什么是民主？", "给一篇关于海的作文起个标题。", "列出十种动物。", "举一个反讽的例子。",
+    "猫为什么打呼噜？", "人生的意义是什么？", "《月亮代表我的心》是谁唱的？", "象棋的规则是什么？", "总结这篇文章。",
+    "嗨！", "晚上好。", "太棒了，谢谢。", "好。", "是的。", "不，不对。", "接着说。", "我不明白，请解释一下。",
+    "不客气。", "你好吗？",
 )  # fmt: skip

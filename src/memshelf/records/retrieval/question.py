@@ -27,10 +27,10 @@ _SOMEBODY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A question's vector, and how close the question is to matters of general knowledge."""
+    """A question's vector, and how much it is like questions to a memory: about 1 for those, about -1 for others."""
 
     vector: Floats
-    general: float
+    asked_of_memory: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class Scorer:
         scores[candidates] -= share[candidates] * weights.DENSITY * crowd / deviation
         if known[candidates].all():
             distinct = float((close[candidates] - weights.DENSITY_AT_FLOOR * crowd).max())
-            if distinct - weights.GENERAL * meaning.general + evidence < weights.FLOOR:
+            if distinct + weights.ASKED_OF_MEMORY * meaning.asked_of_memory + evidence < weights.FLOOR:
                 return []
         return _best(candidates, scores, limit)
 

@@ -44,16 +44,19 @@ DOUBT = 2.0
 IN_THREAD = 0.67
 """Brings the scores of turns, which have more parts, to those of single records."""
 
-GENERAL, COVERED, SPEAKS_OF_SOMEBODY, IN_TIME, FLOOR = 0.4, 0.1, 0.08, 0.08, 0.13
-"""A question recalls nothing if its closest record is hardly closer to it than general knowledge and small talk
-(`background`) are, in cosines of the bundled model. Words of the question that a record has count for it, and a little
-that it speaks of somebody ("my", "the user", "他") or of a time that there are records of."""
+QUESTIONS_ALIKE = 0.5
+"""How much of what all questions share is taken out of a question's vector."""
+
+RIDGE = 3.0
+"""How far the examples of `background` are smoothed over; from 1 to 10 it makes little difference."""
+
+ASKED_OF_MEMORY, COVERED, SPEAKS_OF_SOMEBODY, IN_TIME, FLOOR = 0.15, 0.1, 0.06, 0.08, 0.16
+"""A question recalls nothing if no record is close to it, and it is like general knowledge and small talk rather than
+like questions to a memory (`judgement`); both in cosines of the bundled model. Words of the question that a record has
+count for it, and a little that it speaks of somebody ("my", "the user", "他") or of a time that records are of."""
 
 COVERED_ENOUGH, WORDS_ENOUGH = 0.5, 2
 """A record that has half of the words of the question, by rarity, or two of them, is an answer in any case."""
-
-CLOSEST_MATTERS = 4
-"""How many of those are compared with it."""
 
 REPLACED = 1.0
 """How far a record falls behind the one that replaces it."""
