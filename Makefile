@@ -3,12 +3,13 @@
 # make check  formatting, lint, types, the arrows between modules
 # make docs   the tests that run the documentation's examples and check that it is complete
 # make bench  measure, as ratios against named peers and raw costs; writes docs/benchmarks.md
+# make test-mem0  the mem0 store against the real mem0 library, in an environment of its own
 # make fmt    format the code
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs bench fmt clean
+.PHONY: demo test test-mem0 check docs bench fmt clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +33,15 @@ demo: $(VENV)/.agent
 test: $(VENV)/.dev
 	$(BIN)/pytest
 
+# mem0's server is not on PyPI: its library answers behind a thin adapter with the server's routes.
+$(VENV)-mem0/.ready:
+	$(PYTHON) -m venv $(VENV)-mem0
+	$(VENV)-mem0/bin/pip install --quiet --disable-pip-version-check mem0ai==2.2.1
+	@touch $@
+
+test-mem0: $(VENV)/.dev $(VENV)-mem0/.ready
+	MEM0_PYTHON=$(VENV)-mem0/bin/python $(BIN)/pytest -n 0 tests/mem0/real_mem0.py
+
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check --no-cache
@@ -49,4 +59,4 @@ fmt: $(VENV)/.dev
 	$(BIN)/ruff check --fix
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-mem0 .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -84,6 +84,16 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         FileMemoryLimits as FileMemoryLimits,
     )
     from memshelf.origin import Origin as Origin
+    from memshelf.records.backends.mem0 import (
+        MEM0_OSS as MEM0_OSS,
+        MEM0_PLATFORM as MEM0_PLATFORM,
+    )
+    from memshelf.records.model import (
+        MemoryRecord as MemoryRecord,
+        RecordPage as RecordPage,
+    )
+    from memshelf.records.protocol import RecordStore as RecordStore
+    from memshelf.records.text import validate_record_text as validate_record_text
     from memshelf.threads.compaction import CompressionManager as CompressionManager
     from memshelf.threads.listing import SessionInfo as SessionInfo
     from memshelf.threads.log import SessionLog as SessionLog
@@ -143,6 +153,10 @@ _HOMES = {
     "memshelf.files.protocol": ("FileStore", "HistoryFileStore", "SearchableFileStore"),
     "memshelf.limits": ("FileFormat", "FileMemoryLimits"),
     "memshelf.origin": ("Origin",),
+    "memshelf.records.backends.mem0": ("MEM0_OSS", "MEM0_PLATFORM"),
+    "memshelf.records.model": ("MemoryRecord", "RecordPage"),
+    "memshelf.records.protocol": ("RecordStore",),
+    "memshelf.records.text": ("validate_record_text",),
     "memshelf.threads.compaction": ("CompressionManager",),
     "memshelf.threads.listing": ("SessionInfo",),
     "memshelf.threads.log": ("SessionLog",),

@@ -1,0 +1,117 @@
+"""`MEM0_OSS` against the contract, on the real mem0 library. Run by `make test-mem0`; not collected otherwise.
+
+`MEM0_PYTHON` is a Python that has `mem0ai`. Embeddings come from an endpoint on the loopback interface that hashes
+words; nothing leaves the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import subprocess
+import threading
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from memshelf.records.backends.mem0 import MEM0_OSS
+from memshelf.testing import RecordStoreContract, refused
+
+KEY = "m0sk_test"
+
+
+class Embeddings(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
+        data = [{"object": "embedding", "index": at, "embedding": vector(text)} for at, text in enumerate(texts)]
+        body = json.dumps({"object": "list", "data": data, "model": asked["model"], "usage": {}}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+def vector(text: str) -> list[float]:
+    found = [0.0] * 256
+    for word in re.findall(r"[a-z0-9]+|[\u3400-\u9fff]", text.lower()) or [text]:
+        found[hashlib.sha256(word.encode()).digest()[0]] += 1.0
+    length = math.hypot(*found)
+    return [each / length for each in found]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    embeddings = ThreadingHTTPServer(("127.0.0.1", 0), Embeddings)
+    threading.Thread(target=embeddings.serve_forever, daemon=True).start()
+    program = [os.environ["MEM0_PYTHON"], str(Path(__file__).with_name("adapter.py"))]
+    arguments = [str(tmp_path_factory.mktemp("mem0")), f"http://127.0.0.1:{embeddings.server_address[1]}/v1", KEY]
+    with subprocess.Popen([*program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        yield server.stdout.readline().strip()
+        server.stdin.close()
+        server.wait(timeout=20)
+    embeddings.shutdown()
+    embeddings.server_close()
+
+
+class TestRealMem0(RecordStoreContract):
+    """One server for all; each test has users of its own."""
+
+    namespaces = tuple(name for name in RecordStoreContract.namespaces if " " not in name)
+
+    @pytest.fixture(autouse=True)
+    def _server(self, address):
+        self.address = address
+
+    @asynccontextmanager
+    async def open(self, place: Path, namespace: str = "default"):
+        user = f"{hashlib.sha256(str(place).encode()).hexdigest()[:12]}-{namespace}"
+        async with (
+            httpx2.AsyncClient(timeout=60) as http,
+            MEM0_OSS.open({"base_url": self.address, "timeout": 60}, {"api_key": KEY}, namespace=user, http=http) as store,
+        ):
+            yield store
+
+
+async def test_a_wrong_key_is_unavailable_and_writes_nothing(address):
+    async with (
+        httpx2.AsyncClient(timeout=60) as http,
+        MEM0_OSS.open({"base_url": address, "timeout": 60}, {"api_key": "wrong"}, namespace="alice", http=http) as store,
+    ):
+        await refused("unavailable", store.add("likes tea"))
+    async with (
+        httpx2.AsyncClient(timeout=60) as http,
+        MEM0_OSS.open({"base_url": address, "timeout": 60}, {"api_key": KEY}, namespace="alice", http=http) as store,
+    ):
+        assert (await store.list(limit=5)).records == ()
+
+
+async def test_many_records_are_listed_in_the_order_of_adding(address):
+    async with (
+        httpx2.AsyncClient(timeout=60) as http,
+        MEM0_OSS.open({"base_url": address, "timeout": 60}, {"api_key": KEY}, namespace="many", http=http) as store,
+    ):
+        for each in range(60):
+            await store.add(f"record {each}")
+        seen, cursor = [], None
+        while True:
+            page = await store.list(limit=25, cursor=cursor)
+            seen += [record.text for record in page.records]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert seen == [f"record {each}" for each in range(60)]
+        await store.purge()
+        assert (await store.list(limit=1)).records == ()
