@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
     from memshelf.agent.capabilities.files import FileMemoryCapability as FileMemoryCapability
     from memshelf.agent.capabilities.handoff import HandoffCapability as HandoffCapability
     from memshelf.agent.capabilities.history import HistoryWindowCapability as HistoryWindowCapability
+    from memshelf.agent.capabilities.records import RecordMemoryCapability as RecordMemoryCapability
     from memshelf.agent.capabilities.session import (
         SessionLogCapability as SessionLogCapability,
         session_state as session_state,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
     from memshelf.agent.events import (
         HistoryReplacedEvent as HistoryReplacedEvent,
         MemoryContextEvent as MemoryContextEvent,
+        MemoryRecallEvent as MemoryRecallEvent,
     )
     from memshelf.agent.model import ModelConfigurationError as ModelConfigurationError
     from memshelf.agent.permissions import ToolPermissions as ToolPermissions
@@ -40,6 +42,10 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         HarnessState as HarnessState,
         PendingCall as PendingCall,
     )
+    from memshelf.embedding.bundled import BundledEmbedder as BundledEmbedder
+    from memshelf.embedding.endpoint import EndpointEmbedder as EndpointEmbedder
+    from memshelf.embedding.protocol import Embedder as Embedder
+    from memshelf.embedding.pydantic_ai import PydanticAIEmbedder as PydanticAIEmbedder
     from memshelf.errors import (
         ErrorCode as ErrorCode,
         MemoryStoreError as MemoryStoreError,
@@ -82,17 +88,28 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
     from memshelf.limits import (
         FileFormat as FileFormat,
         FileMemoryLimits as FileMemoryLimits,
+        RecordMemoryLimits as RecordMemoryLimits,
     )
     from memshelf.origin import Origin as Origin
+    from memshelf.records.backends.in_process import InProcessRecordStore as InProcessRecordStore
     from memshelf.records.backends.mem0 import (
         MEM0_OSS as MEM0_OSS,
         MEM0_PLATFORM as MEM0_PLATFORM,
     )
+    from memshelf.records.backends.sqlite import SqliteRecordStore as SqliteRecordStore
     from memshelf.records.model import (
         MemoryRecord as MemoryRecord,
+        NewRecord as NewRecord,
         RecordPage as RecordPage,
     )
-    from memshelf.records.protocol import RecordStore as RecordStore
+    from memshelf.records.mount import (
+        DEFAULT_RECORD_GUIDE as DEFAULT_RECORD_GUIDE,
+        RecordMount as RecordMount,
+    )
+    from memshelf.records.protocol import (
+        RecallRecordStore as RecallRecordStore,
+        RecordStore as RecordStore,
+    )
     from memshelf.records.text import validate_record_text as validate_record_text
     from memshelf.threads.compaction import CompressionManager as CompressionManager
     from memshelf.threads.listing import SessionInfo as SessionInfo
@@ -118,15 +135,20 @@ _HOMES = {
     "memshelf.agent.capabilities.files": ("FileMemoryCapability",),
     "memshelf.agent.capabilities.handoff": ("HandoffCapability",),
     "memshelf.agent.capabilities.history": ("HistoryWindowCapability",),
+    "memshelf.agent.capabilities.records": ("RecordMemoryCapability",),
     "memshelf.agent.capabilities.session": ("SessionLogCapability", "session_state"),
     "memshelf.agent.capabilities.summary": ("SessionSummaryCapability",),
-    "memshelf.agent.events": ("HistoryReplacedEvent", "MemoryContextEvent"),
+    "memshelf.agent.events": ("HistoryReplacedEvent", "MemoryContextEvent", "MemoryRecallEvent"),
     "memshelf.agent.model": ("ModelConfigurationError",),
     "memshelf.agent.permissions": ("ToolPermissions",),
     "memshelf.agent.result": ("HarnessResult", "RunIncompleteError"),
     "memshelf.agent.run": ("Executable", "HarnessStream"),
     "memshelf.agent.spec": ("AgentSpec",),
     "memshelf.agent.state": ("HarnessState", "PendingCall"),
+    "memshelf.embedding.bundled": ("BundledEmbedder",),
+    "memshelf.embedding.endpoint": ("EndpointEmbedder",),
+    "memshelf.embedding.protocol": ("Embedder",),
+    "memshelf.embedding.pydantic_ai": ("PydanticAIEmbedder",),
     "memshelf.errors": ("ErrorCode", "MemoryStoreError"),
     "memshelf.files.backends.directory": ("DirectoryFileStore",),
     "memshelf.files.backends.http": (
@@ -140,22 +162,17 @@ _HOMES = {
     "memshelf.files.backends.postgres": ("PostgresFileStore",),
     "memshelf.files.backends.sqlite": ("SqliteFileStore",),
     "memshelf.files.format": ("describe", "validate_directory", "validate_path"),
-    "memshelf.files.model": (
-        "Changes",
-        "FileEntry",
-        "FileText",
-        "FullResync",
-        "GrepMatch",
-        "Version",
-        "VersionPage",
-    ),
+    "memshelf.files.model": ("Changes", "FileEntry", "FileText", "FullResync", "GrepMatch", "Version", "VersionPage"),
     "memshelf.files.mount": ("DEFAULT_FILE_GUIDE", "FileMount", "MemoryCursors"),
     "memshelf.files.protocol": ("FileStore", "HistoryFileStore", "SearchableFileStore"),
-    "memshelf.limits": ("FileFormat", "FileMemoryLimits"),
+    "memshelf.limits": ("FileFormat", "FileMemoryLimits", "RecordMemoryLimits"),
     "memshelf.origin": ("Origin",),
+    "memshelf.records.backends.in_process": ("InProcessRecordStore",),
     "memshelf.records.backends.mem0": ("MEM0_OSS", "MEM0_PLATFORM"),
-    "memshelf.records.model": ("MemoryRecord", "RecordPage"),
-    "memshelf.records.protocol": ("RecordStore",),
+    "memshelf.records.backends.sqlite": ("SqliteRecordStore",),
+    "memshelf.records.model": ("MemoryRecord", "NewRecord", "RecordPage"),
+    "memshelf.records.mount": ("DEFAULT_RECORD_GUIDE", "RecordMount"),
+    "memshelf.records.protocol": ("RecallRecordStore", "RecordStore"),
     "memshelf.records.text": ("validate_record_text",),
     "memshelf.threads.compaction": ("CompressionManager",),
     "memshelf.threads.listing": ("SessionInfo",),

@@ -19,7 +19,7 @@ REMEMBER = ("emember", "记住")
 
 
 class ExampleModel(ResponsesApi):
-    """Asked to remember, it creates a file in the first memory that it may write; else it has an answer for all."""
+    """Asked to remember, it writes to the first memory that it may write; else it has an answer for all."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,14 +35,17 @@ class ExampleModel(ResponsesApi):
     def _items(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
         last = asked["input"][-1]
         said = json.dumps(last, ensure_ascii=False) if last.get("role") == "user" else ""
-        create = next((tool for tool in asked.get("tools", ()) if tool["name"] == "memory_file_create"), None)
-        if create is not None and any(word in said for word in REMEMBER):
-            memory = create["parameters"]["properties"]["memory"]["enum"][0]
-            path = f"noted-{len(self.requests)}.md"
-            return [
-                function_call("memory_file_create", f"call_{path}", memory=memory, path=path, content="As asked.\n")
-            ]
-        return [message("Noted.")]
+        tools = {tool["name"]: tool["parameters"] for tool in asked.get("tools", ())}
+        name = f"noted-{len(self.requests)}"
+        written = {
+            "memory_file_create": {"path": f"{name}.md", "content": "As asked.\n"},
+            "memory_record_add": {"text": "Drinks green tea. 喝绿茶。"},
+        }
+        write = next((tool for tool in written if tool in tools), None)
+        if write is None or not any(word in said for word in REMEMBER):
+            return [message("Noted.")]
+        memory = tools[write]["properties"]["memory"]["enum"][0]
+        return [function_call(write, f"call_{name}", memory=memory, **written[write])]
 
 
 @contextmanager

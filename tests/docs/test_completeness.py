@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import get_args
 
 import click
@@ -18,8 +19,14 @@ import memshelf.testing
 from memshelf import ErrorCode, FileFormat, FileMount, FileStore, limits as memshelf_limits
 from memshelf.cli import program
 from memshelf.files.context.deliver import Outcome
+from memshelf.files.context.render import block as context_block
 from memshelf.files.instructions import FILE_PARAMETERS
 from memshelf.files.tools import FILE_TOOLS
+from memshelf.origin import Origin
+from memshelf.records.context import RecallOutcome, block
+from memshelf.records.instructions import RECORD_PARAMETERS
+from memshelf.records.model import MemoryRecord
+from memshelf.records.tools import RECORD_TOOLS
 from memshelf.service.errors import _ANSWERS
 from memshelf.service.routes import extensions
 
@@ -102,14 +109,19 @@ def test_every_exit_code_is_documented(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_tool_with_its_id_and_parameters_is_documented(language):
-    rows = {row[0]: row for row in _rows(page("docs/file-memory.md", language).prose)}
-    for tool in FILE_TOOLS.values():
-        _, tool_id, parameters, _ = rows[f"`{tool.name}`"]
+@pytest.mark.parametrize(
+    ("name", "tools", "parameters"),
+    [
+        ("docs/file-memory.md", FILE_TOOLS, FILE_PARAMETERS),
+        ("docs/record-memory.md", RECORD_TOOLS, RECORD_PARAMETERS),
+    ],
+)
+def test_every_tool_with_its_id_and_parameters_is_documented(language, name, tools, parameters):
+    rows = {row[0]: row for row in _rows(page(name, language).prose)}
+    for tool in tools.values():
+        _, tool_id, documented, _ = rows[f"`{tool.name}`"]
         assert tool_id == f"`{tool.id}`"
-        assert [each.partition("=")[0] for each in re.findall(r"`([^`]+)`", parameters)] == list(
-            FILE_PARAMETERS[tool.key]
-        )
+        assert [each.partition("=")[0] for each in re.findall(r"`([^`]+)`", documented)] == list(parameters[tool.key])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -121,7 +133,8 @@ def test_every_error_code_is_in_the_table_of_failures(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_limit_is_in_the_table_with_its_default(language):
-    rows = {row[0]: row[1] for row in _rows(page("docs/file-memory.md", language).prose)}
+    pages = [page(name, language) for name in ("docs/file-memory.md", "docs/record-memory.md")]
+    rows = {row[0]: row[1] for each in pages for row in _rows(each.prose)}
     limits_ = [getattr(memshelf, name) for name in memshelf_limits.__all__ if name in memshelf.__all__]
     assert FileFormat in limits_
     for limits in limits_:
@@ -134,28 +147,50 @@ def test_every_limit_is_in_the_table_with_its_default(language):
 def test_every_field_of_a_mount_and_every_outcome_is_documented(language):
     assert _missing([field.name for field in dataclasses.fields(FileMount)], language, "docs/file-memory.md") == []
     assert _missing(get_args(Outcome), language, "docs/agents.md") == []
+    fields = [field.name for field in dataclasses.fields(memshelf.RecordMount)]
+    assert _missing([*fields, *get_args(RecallOutcome)], language, "docs/record-memory.md") == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_results_are_shown_as_the_tools_give_them(language):
-    golden = [json.loads(path.read_text().split("\n")[1]) for path in (ROOT / "tests/golden/results").glob("*.json")]
+def test_what_a_record_and_its_stores_have_is_documented(language):
+    methods = [name for name, _ in inspect.getmembers(memshelf.RecallRecordStore, inspect.isfunction) if name[0] != "_"]
+    fields = [field.name for kind in (memshelf.MemoryRecord, memshelf.NewRecord) for field in dataclasses.fields(kind)]
+    assert _missing([*methods, *fields], language, "docs/record-memory.md") == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("name", "folder"), [("docs/file-memory.md", "results"), ("docs/record-memory.md", "records/results")]
+)
+def test_results_are_shown_as_the_tools_give_them(language, name, folder):
+    golden = [json.loads(path.read_text().split("\n")[1]) for path in (ROOT / "tests/golden" / folder).glob("*.json")]
     shapes = [_shape(each) for each in golden]
-    shown = [json.loads(block.text) for block in page("docs/file-memory.md", language).blocks if block.kind == "json"]
-    assert len(shown) >= 8
+    shown = [json.loads(block.text) for block in page(name, language).blocks if block.kind == "json"]
+    assert len(shown) >= 7
     assert [each for each in shown if _shape(each) not in shapes] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_blocks_are_shown_as_the_context_renders_them(language):
-    from memshelf.files.context.render import block
-
     shown = [each.text for each in page("docs/file-memory.md", language).blocks if each.kind == "text"]
     assert {re.search(r'kind="(\w+)"', each)[1] for each in shown} == {"full", "changes"}
     for each in shown:
         memory, kind = re.search(r'memory="(\w+)" trust="untrusted" kind="(\w+)"', each).groups()
         body = json.loads(each.split("\n")[2])
         lines = body["index" if kind == "full" else "changed"]
-        assert each == block(memory, kind, body["files"], lines, body.get("more")) + "\n"
+        assert each == context_block(memory, kind, body["files"], lines, body.get("more")) + "\n"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_recall_is_shown_as_it_is_rendered(language):
+    [shown] = [each.text for each in page("docs/record-memory.md", language).blocks if "<memory-recall" in each.text]
+    records = [
+        MemoryRecord(
+            each["id"], each["text"], each["score"], at=datetime.fromisoformat(each["at"]), origin=Origin(kind="agent")
+        )
+        for each in json.loads(shown.split("\n")[2])["records"]
+    ]
+    assert shown == block("facts", records, 8_192)[0] + "\n"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

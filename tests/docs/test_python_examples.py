@@ -114,8 +114,18 @@ def test_the_first_agent_stores_a_memory_that_its_next_run_is_shown(model, capsy
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_first_agent_with_record_memory_stores_a_record_that_its_next_run_recalls(model, capsys, language):
+    [example] = [each for each in _examples(page("docs/record-memory.md", language)) if "HarnessBuilder" in each.text]
+    _run([example], {"__name__": "example"}, capsys)
+    asked = [str(request["input"]) for request in model.requests]
+    assert len(asked) == 3
+    assert ["<memory-recall" in each for each in asked] == [False, False, True]
+    assert "Drinks green tea." in asked[2]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_readme_has_the_first_example_of_the_agents_page(language):
-    on_an_agent, on_the_harness, _on_the_service = _examples(page("README.md", language))
+    on_an_agent, on_the_harness, *_ = _examples(page("README.md", language))
     assert "pydantic_ai import Agent" in on_an_agent.text
     assert on_the_harness.text == _examples(page("docs/agents.md", language))[0].text
 
