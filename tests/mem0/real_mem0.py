@@ -22,6 +22,7 @@ import pytest
 
 from memshelf.records.backends.mem0 import MEM0_OSS
 from memshelf.testing import RecordStoreContract, refused
+from memshelf.testing.records import texts
 
 KEY = "m0sk_test"
 
@@ -66,6 +67,16 @@ def address(tmp_path_factory):
     embeddings.server_close()
 
 
+@asynccontextmanager
+async def opened(address: str, user: str, key: str = KEY):
+    configuration = {"base_url": address, "timeout": 60}
+    async with (
+        httpx2.AsyncClient(timeout=60) as http,
+        MEM0_OSS.open(configuration, {"api_key": key}, namespace=user, http=http) as store,
+    ):
+        yield store
+
+
 class TestRealMem0(RecordStoreContract):
     """One server for all; each test has users of its own."""
 
@@ -75,34 +86,19 @@ class TestRealMem0(RecordStoreContract):
     def _server(self, address):
         self.address = address
 
-    @asynccontextmanager
-    async def open(self, place: Path, namespace: str = "default"):
-        user = f"{hashlib.sha256(str(place).encode()).hexdigest()[:12]}-{namespace}"
-        async with (
-            httpx2.AsyncClient(timeout=60) as http,
-            MEM0_OSS.open({"base_url": self.address, "timeout": 60}, {"api_key": KEY}, namespace=user, http=http) as store,
-        ):
-            yield store
+    def open(self, place: Path, namespace: str = "default"):
+        return opened(self.address, f"{hashlib.sha256(str(place).encode()).hexdigest()[:12]}-{namespace}")
 
 
 async def test_a_wrong_key_is_unavailable_and_writes_nothing(address):
-    async with (
-        httpx2.AsyncClient(timeout=60) as http,
-        MEM0_OSS.open({"base_url": address, "timeout": 60}, {"api_key": "wrong"}, namespace="alice", http=http) as store,
-    ):
+    async with opened(address, "alice", "wrong") as store:
         await refused("unavailable", store.add("likes tea"))
-    async with (
-        httpx2.AsyncClient(timeout=60) as http,
-        MEM0_OSS.open({"base_url": address, "timeout": 60}, {"api_key": KEY}, namespace="alice", http=http) as store,
-    ):
-        assert (await store.list(limit=5)).records == ()
+    async with opened(address, "alice") as store:
+        assert await texts(store) == []
 
 
-async def test_many_records_are_listed_in_the_order_of_adding(address):
-    async with (
-        httpx2.AsyncClient(timeout=60) as http,
-        MEM0_OSS.open({"base_url": address, "timeout": 60}, {"api_key": KEY}, namespace="many", http=http) as store,
-    ):
+async def test_pages_stand_in_the_order_of_adding_though_the_server_lists_by_random_ids(address):
+    async with opened(address, "many") as store:
         for each in range(60):
             await store.add(f"record {each}")
         seen, cursor = [], None
@@ -114,4 +110,4 @@ async def test_many_records_are_listed_in_the_order_of_adding(address):
                 break
         assert seen == [f"record {each}" for each in range(60)]
         await store.purge()
-        assert (await store.list(limit=1)).records == ()
+        assert await texts(store) == []
