@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import itertools
 import os
 import pwd
 import secrets
@@ -14,6 +16,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import asyncpg
 
 __all__ = ["PostgresServer", "programs"]
 
@@ -59,6 +63,7 @@ class PostgresServer:
                 shutil.copytree(found.parent, self._place / "install")
                 self._programs = self._place / "install" / "bin"
         self.password = secrets.token_urlsafe()
+        self._numbers = itertools.count()
         try:
             self._initialise()
             self.port = _free_port()
@@ -70,6 +75,12 @@ class PostgresServer:
     @property
     def dsn(self) -> str:
         return f"postgresql://postgres:{self.password}@127.0.0.1:{self.port}/postgres"
+
+    def new_database(self) -> str:
+        """The DSN of a database that is new and empty."""
+        name = f"database_{next(self._numbers)}"
+        asyncio.run(_create_database(self.dsn, name))
+        return f"{self.dsn.rpartition('/')[0]}/{name}"
 
     @property
     def log(self) -> str:
@@ -138,6 +149,14 @@ class PostgresServer:
         )
         if done.returncode:
             raise RuntimeError(f"initdb failed:\n{done.stdout}{done.stderr}")
+
+
+async def _create_database(dsn: str, name: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(f"CREATE DATABASE {name}")
+    finally:
+        await connection.close()
 
 
 def _user() -> pwd.struct_passwd:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from postgres_server import PostgresServer
@@ -36,19 +34,9 @@ def place(
         if engine == "sqlite":
             return ("--data", str(tmp_path_factory.mktemp("data")))
         server: PostgresServer = request.getfixturevalue("postgres_server")
-        name = f"service_{next(_numbers)}"
-        asyncio.run(_create_database(server.dsn, name))
-        return ("--database", f"{server.dsn.rpartition('/')[0]}/{name}")
+        return ("--database", server.new_database())
 
     return place
-
-
-async def _create_database(dsn: str, name: str) -> None:
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute(f"CREATE DATABASE {name}")
-    finally:
-        await connection.close()
 
 
 @pytest.fixture(scope="session")

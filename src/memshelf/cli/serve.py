@@ -20,13 +20,24 @@ from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
 from memshelf.service.data import engine_for, has_data
 from memshelf.storage.transaction import Engine
+from memshelf.stores.retention import Retention
 from memshelf.stores.shelf import Shelf
 from memshelf.stores.verification import every_store, verified
 
 if TYPE_CHECKING:
     from memshelf.service.config import Rate
 
-__all__ = ["data_option", "database_option", "keys", "opened_engine", "serve", "verify"]
+__all__ = [
+    "data_option",
+    "database_option",
+    "keep_recent_option",
+    "keep_versions_option",
+    "keys",
+    "opened_engine",
+    "retention_of",
+    "serve",
+    "verify",
+]
 
 _WORKSPACE = "default"
 
@@ -45,6 +56,30 @@ database_option = click.option(
     show_envvar=True,
     help="A PostgreSQL database to use instead, such as postgresql://user@host/name.",
 )
+keep_versions_option = click.option(
+    "--keep-versions",
+    type=int,
+    metavar="DAYS",
+    help="Keep a version for so many days, at least 30, after it stopped being current; then erase it.",
+)
+keep_recent_option = click.option(
+    "--keep-recent",
+    type=int,
+    metavar="N",
+    help="Keep the N newest versions of a memory that is there, however old.  [default: 10]",
+)
+
+
+def retention_of(days: int | None, recent: int | None) -> Retention | None:
+    """What the two options say together."""
+    if days is None:
+        if recent is not None:
+            raise click.UsageError("--keep-recent says what --keep-versions spares: give both.")
+        return None
+    try:
+        return Retention(days) if recent is None else Retention(days, recent)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 class _RateType(click.ParamType["Rate"]):
@@ -84,6 +119,8 @@ class _RateType(click.ParamType["Rate"]):
     metavar="N",
     help="How many memories a store may hold.",
 )
+@keep_versions_option
+@keep_recent_option
 @click.option("--read-rate", type=_RateType(), metavar="N[/BURST]", help="So many reads a second for each key.")
 @click.option("--write-rate", type=_RateType(), metavar="N[/BURST]", help="So many writes a second for each key.")
 @click.option(
@@ -101,6 +138,8 @@ def serve(
     *,
     strict_headers: bool,
     memories: int,
+    keep_versions: int | None,
+    keep_recent: int | None,
     read_rate: Rate | None,
     write_rate: Rate | None,
     log_level: str,
@@ -109,6 +148,8 @@ def serve(
 
     With a new data directory or database, it makes a workspace and a first key, and prints the key once. Several
     processes may serve one directory or one database. SIGINT and SIGTERM let it finish what it has begun.
+
+    Every version is kept, unless --keep-versions says for how long; then it looks for what has expired once a day.
 
     \b
     Examples:
@@ -121,7 +162,11 @@ def serve(
     from memshelf.service.config import ServiceConfig
 
     config = ServiceConfig(
-        limits=StoreLimits(memories=memories), strict_headers=strict_headers, reads=read_rate, writes=write_rate
+        limits=StoreLimits(memories=memories),
+        strict_headers=strict_headers,
+        retention=retention_of(keep_versions, keep_recent),
+        reads=read_rate,
+        writes=write_rate,
     )
     secret = asyncio.run(_first_key(data, database))
     logs.configure(log_level)

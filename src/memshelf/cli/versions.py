@@ -9,10 +9,20 @@ from urllib.parse import quote
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import confirmed, json_option
+from memshelf.cli.command import asynchronous, confirmed, json_option
 from memshelf.cli.history import show_diff
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
+from memshelf.cli.serve import (
+    data_option,
+    database_option,
+    keep_recent_option,
+    keep_versions_option,
+    opened_engine,
+    retention_of,
+)
 from memshelf.errors import MemoryStoreError
+from memshelf.stores import retention as stored
+from memshelf.stores.shelf import Shelf
 
 __all__ = ["versions"]
 
@@ -30,6 +40,7 @@ def versions() -> None:
       memshelf versions list Notes --data ./data
       memshelf versions diff Notes VERSION --data ./data
       memshelf versions redact Notes VERSION --data ./data
+      memshelf versions expire --keep-versions 90 --data ./data --dry-run
     """
 
 
@@ -173,6 +184,55 @@ async def redact(api: Api, store: str, version: str, *, yes: bool, as_json: bool
         render.document(redacted)
     else:
         render.line(f"Redacted version {redacted['id']}")
+
+
+@versions.command()
+@data_option
+@database_option
+@json_option
+@keep_versions_option
+@keep_recent_option
+@click.option("--dry-run", is_flag=True, help="Only count what would be erased.")
+@click.option("--yes", "-y", is_flag=True, help="Erase without asking.")
+@click.argument("store", metavar="[STORE_ID]", required=False)
+@asynchronous
+async def expire(
+    data: str | None,
+    database: str | None,
+    store: str | None,
+    *,
+    keep_versions: int | None,
+    keep_recent: int | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Erase for good the versions that stopped being current long ago, as `memshelf serve --keep-versions` does.
+
+    What remains of them is what remains of redacted ones. It works on the data itself, in all workspaces or for
+    STORE_ID alone, while a service may run; ended in the midst, it goes on when it is run again.
+
+    \b
+    Examples:
+      memshelf versions expire --keep-versions 90 --data ./data --dry-run
+      memshelf versions expire --keep-versions 90 --keep-recent 3 --data ./data --yes
+    """
+    retention = retention_of(keep_versions, keep_recent)
+    if retention is None:
+        raise click.UsageError("Say for how many days versions are kept: --keep-versions DAYS.")
+    if not dry_run and not yes:
+        question = f"Erase for good the versions that stopped being current over {retention.days} days ago?"
+        confirmed(question, as_json=as_json, instead="say --dry-run or --yes")
+    async with opened_engine(data, database) as engine:
+        expired = await stored.expire(Shelf(engine), retention, store_id=store, dry_run=dry_run)
+    if as_json:
+        found = [{"store": id, "versions": each.versions, "bytes": each.bytes} for id, each in expired.items()]
+        render.document({"dry_run": dry_run, "stores": found})
+        return
+    for id, each in expired.items():
+        render.line(f"{id}: {each.versions} versions, {each.bytes} bytes")
+    total = sum(each.versions for each in expired.values())
+    render.line(f"{'Would erase' if dry_run else 'Erased'} {total} versions")
 
 
 def _one(store: str, version: str) -> str:

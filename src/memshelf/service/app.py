@@ -18,6 +18,7 @@ from memshelf.service.door import API_PREFIXES, Door
 from memshelf.service.errors import ApiError, envelope
 from memshelf.service.openapi import described
 from memshelf.service.operation import Operation
+from memshelf.service.retention import expiring
 from memshelf.service.router import Router
 from memshelf.service.routes import extensions, files, history, memories, probes, sessions, stores, versions
 from memshelf.service.state import ServiceState
@@ -36,13 +37,14 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 def create_app(state: ServiceState) -> ASGIApp:
-    """The API below each of `API_PREFIXES`, and `/healthz`, `/readyz`, `/metrics` and `/openapi.json`. When it shuts
-    down, it closes the engine."""
+    """The API below each of `API_PREFIXES`, and `/healthz`, `/readyz`, `/metrics` and `/openapi.json`. While it
+    runs, versions expire as the configuration says; when it shuts down, it closes the engine."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
-        yield
+        async with expiring(state):
+            yield
         await state.shelf.engine.aclose()
 
     app = FastAPI(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from memshelf.limits import StoreLimits
+from memshelf.stores.retention import Retention
 
 __all__ = ["Rate", "ServiceConfig"]
 
@@ -26,14 +27,16 @@ class ServiceConfig:
     """How a service behaves. Times are in seconds.
 
     With `strict_headers`, the protocol headers must be exactly what the platforms demand; else they only choose the
-    dialect. `reads` and `writes` limit each API key, in each process; `None` does not. A key that was revoked is
-    refused after `key_seconds` at the latest. `header_seconds` and `body_seconds` are what a client may take to send
-    the head and the body of a request, `send_seconds` to take in an answer; `idle_seconds` is how long a connection is
-    kept for the next request. `shutdown_seconds` is what requests get to finish when the service ends.
+    dialect. Without a `retention`, every version is kept. `reads` and `writes` limit each API key, in each process;
+    `None` does not. A key that was revoked is refused after `key_seconds` at the latest. `header_seconds` and
+    `body_seconds` are what a client may take to send the head and the body of a request, `send_seconds` to take in an
+    answer; `idle_seconds` is how long a connection is kept for the next request. `shutdown_seconds` is what requests
+    get to finish when the service ends.
     """
 
     limits: StoreLimits = field(default_factory=StoreLimits)
     strict_headers: bool = False
+    retention: Retention | None = None
     reads: Rate | None = None
     writes: Rate | None = None
     key_seconds: float = 1.0

@@ -15,6 +15,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.versions_expired = 0
+        self.retention_runs = {"done": 0, "failed": 0}
         self._requests: dict[tuple[str, str, int], int] = {}
         self._buckets: dict[str, list[int]] = {}
         self._seconds: dict[str, float] = {}
@@ -53,5 +55,14 @@ class Metrics:
             "# HELP memshelf_requests_in_flight Requests being answered.",
             "# TYPE memshelf_requests_in_flight gauge",
             f"memshelf_requests_in_flight {self.in_flight}",
+            "# HELP memshelf_versions_expired_total Versions erased because they were past.",
+            "# TYPE memshelf_versions_expired_total counter",
+            f"memshelf_versions_expired_total {self.versions_expired}",
+            "# HELP memshelf_retention_runs_total Times that this process looked for versions that were past.",
+            "# TYPE memshelf_retention_runs_total counter",
+        )
+        lines += (
+            f'memshelf_retention_runs_total{{outcome="{outcome}"}} {count}'
+            for outcome, count in self.retention_runs.items()
         )
         return "\n".join(lines) + "\n"
