@@ -246,6 +246,17 @@ async def test_with_a_client_a_server_on_loopback_is_reached():
         assert fake.texts("alice") == ["用户喜欢绿茶", "likes coffee"]
 
 
+async def test_the_fake_server_ends_with_its_block_though_a_request_hangs():
+    fake = FakeMem0("mem0_oss")
+    async with (
+        fake.served() as address,
+        httpx2.AsyncClient() as http,
+        MEM0_OSS.open({"base_url": address, "timeout": 0.2}, namespace="alice", http=http) as store,
+    ):
+        fake.fail("hanging")
+        await refused("unavailable", store.search("tea", limit=1))
+
+
 async def test_the_fake_server_is_an_asgi_application_too():
     fake = FakeMem0("mem0_oss")
     async with (

@@ -111,9 +111,21 @@ class FakeMem0:
     @contextlib.asynccontextmanager
     async def served(self) -> AsyncIterator[str]:
         """The server on a port of the loopback interface; its address."""
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        async with server:
+        connections: set[asyncio.Task[None]] = set()
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(self._connected(reader, writer))
+            connections.add(task)
+            task.add_done_callback(connections.discard)
+
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        try:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        finally:
+            server.close()
+            for task in connections:
+                task.cancel()
+            await asyncio.gather(*connections, return_exceptions=True)
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         """As an ASGI application. What a connection cannot lose here is cut short."""
