@@ -10,11 +10,15 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 
 import example_model
 import example_service
 import pytest
 from pages import ALL, Block, Page, page
+
+from memshelf import RecordMemoryLimits
+from memshelf.agent.capabilities import records
 
 SECONDS = 100
 _FOR_FILES = "json_store"  # the example of a store is two files, which have a test of their own
@@ -114,7 +118,11 @@ def test_the_first_agent_stores_a_memory_that_its_next_run_is_shown(model, capsy
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_first_agent_with_record_memory_stores_a_record_that_its_next_run_recalls(model, capsys, language):
+def test_the_first_agent_with_record_memory_stores_a_record_that_its_next_run_recalls(
+    model, capsys, language, monkeypatch
+):
+    # However busy the machine is.
+    monkeypatch.setattr(records, "RecordMemoryLimits", partial(RecordMemoryLimits, recall_seconds=SECONDS))
     [example] = [each for each in _examples(page("docs/record-memory.md", language)) if "HarnessBuilder" in each.text]
     _run([example], {"__name__": "example"}, capsys)
     asked = [str(request["input"]) for request in model.requests]

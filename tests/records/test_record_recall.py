@@ -163,6 +163,27 @@ async def test_a_store_that_ignores_its_cancellation_holds_nobody_up():
     await ended.wait()
 
 
+async def test_an_embedder_that_is_not_ready_costs_the_meaning_and_not_the_recall(hashing, caplog):
+    ready, embedder = asyncio.Event(), hashing()
+    at_once = embedder.embed
+
+    async def when_ready(texts, *, query=False):
+        await ready.wait()
+        return await at_once(texts, query=query)
+
+    async with InProcessRecordStore(embedder=embedder) as store:
+        await store.add("The user drinks green tea.")
+        embedder.embed = when_ready
+        mounts = [RecordMount("facts", store, "read")]
+        [recalled] = await recall(mounts, "green tea", RecordMemoryLimits(recall_seconds=2))
+        assert (recalled.outcome, recalled.records) == ("recalled", 1)
+        assert "by their words only this time" in caplog.text
+        caplog.clear()
+        ready.set()
+        assert [each.outcome for each in await recall(mounts, "green tea", LIMITS)] == ["recalled"]
+        assert caplog.text == ""
+
+
 async def test_a_run_that_is_cancelled_takes_its_searches_with_it():
     asked, cancelled = asyncio.Event(), asyncio.Event()
 

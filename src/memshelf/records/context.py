@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from memshelf.limits import RecordMemoryLimits
 from memshelf.records.model import MemoryRecord
 from memshelf.records.mount import RecordMount
+from memshelf.records.recall import WORDS_FROM
 from memshelf.records.tools import record_json
 from memshelf.untrusted import encode, size
 
@@ -29,6 +30,8 @@ _LEAD = (
 )
 _LOOKED_THROUGH = 10
 """How many records are searched for each one to show, when not all origins are admitted."""
+_FOR_MEANING = 0.75
+"""The part of the time for recall in which the meaning of the input is waited for."""
 
 # What nobody sees, and what looks like the end of a line: text that hides in it is shown as escapes. So are halves of
 # surrogate pairs, which no request can carry.
@@ -105,6 +108,8 @@ def _escape(found: re.Match[str]) -> str:
 
 
 async def _search(mount: RecordMount, query: str, limits: RecordMemoryLimits) -> Recalled:
+    # A model that is still being loaded must not cost a run all of its recall.
+    WORDS_FROM.set(asyncio.get_running_loop().time() + _FOR_MEANING * limits.recall_seconds)
     try:
         asked = limits.recall_limit * (_LOOKED_THROUGH if mount.admit is not None else 1)
         found = await mount.store.search(query, limit=asked)

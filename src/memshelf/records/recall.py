@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
@@ -33,10 +34,17 @@ except ImportError:  # the extra `embed` is not installed
     np = None  # type: ignore[assignment]  # checked before every use
     one_thread = nullcontext  # type: ignore[assignment]  # nothing to keep back
 
-__all__ = ["EmbedderChoice", "Recall"]
+__all__ = ["WORDS_FROM", "EmbedderChoice", "Recall"]
 
 EmbedderChoice: TypeAlias = Embedder | Literal["default"] | None
 """An embedder, the bundled one if it is installed, or none: recall by words only."""
+
+WORDS_FROM: ContextVar[float | None] = ContextVar("memshelf_recall_words_from", default=None)
+"""From when on, by the event loop's clock, a search goes by words alone rather than wait for an embedder any longer.
+
+For who must answer by a deadline while a model is still being loaded. It is no parameter, since it is nothing to a
+store that does not embed.
+"""
 
 T = TypeVar("T")
 
@@ -58,6 +66,7 @@ class Recall:
             _log.warning('Vectors need NumPy: pip install "memshelf[embed]". Records are recalled by their words only.')
             chosen = None
         self.embedder = chosen
+        self._embedding: set[asyncio.Task[Meaning | None]] = set()
         self._said = False
         self._judgement: Judgement | None = None
         self._executor: ThreadPoolExecutor | None = None
@@ -109,7 +118,7 @@ class Recall:
         query = query[:EMBEDDED_CHARS].encode("utf-8", "replace").decode()
         if not query.strip() or not len(self.index):
             return []
-        meaning = await self._meaning(query)
+        meaning = await self._meaning_in_time(query)
         moment = wall_clock(now, clock)
 
         def rank() -> list[tuple[int, float]]:
@@ -119,6 +128,20 @@ class Recall:
                 return answers(index, self._scorer.rank(question, limit + _TO_SPARE), limit)
 
         return await self.run(rank)
+
+    async def _meaning_in_time(self, query: str) -> Meaning | None:
+        words_from = WORDS_FROM.get()
+        if words_from is None:
+            return await self._meaning(query)
+        left = max(words_from - asyncio.get_running_loop().time(), 0)
+        # What it waits for is loaded, or learned, for the next search.
+        embedding = asyncio.create_task(self._meaning(query))
+        self._embedding.add(embedding)
+        embedding.add_done_callback(self._embedding.discard)
+        if (await asyncio.wait([embedding], timeout=left))[0]:
+            return embedding.result()
+        _log.warning("Records are recalled by their words only this time: the embedder is not ready yet.")
+        return None
 
     async def _meaning(self, query: str) -> Meaning | None:
         if self.embedder is None:
