@@ -10,6 +10,9 @@ import re
 __all__ = ["correction_in"]
 
 _LOOKED_AT, _LESSON_CHARS, _LESSON_SENTENCES = 2_000, 300, 3
+_LONG = 600
+"""A text of more characters was probably pasted: a correction stands in its first three sentences, or is none."""
+
 _SHORTEST = 8
 """A lesson has this many letters, of which a Chinese character counts as three: "that's wrong" teaches nothing."""
 
@@ -102,7 +105,7 @@ def correction_in(text: str) -> str | None:
     """
     looked_at = _NOT_THE_USERS.sub("\n", text[:_LOOKED_AT])
     sentences = [each for each in _SENTENCE.findall(looked_at) if each.strip()]
-    for at, sentence in enumerate(sentences):
+    for at, sentence in enumerate(sentences[:_LESSON_SENTENCES] if len(text) > _LONG else sentences):
         if _corrects(sentence):
             lesson = _lesson(sentences[at : at + _LESSON_SENTENCES])
             if lesson is not None:

@@ -164,9 +164,7 @@ def read_entry_file(file: str, text: str) -> MemoryEntry:
     )
 
 
-def written(
-    title: str, description: str, memory_type: MemoryType, content: str, source: EntrySource, before: str = ""
-) -> str:
+def written(title: str, description: str, memory_type: str, content: str, source: EntrySource, before: str = "") -> str:
     """The file of an entry. Other keys that the frontmatter had in the file `before` are kept."""
     head: dict[object, object] = {"name": title}
     if description:

@@ -13,6 +13,7 @@ from memshelf.workspace.catalogue import Catalogue
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.directory import changed_at
 from memshelf.workspace.entry_files import EntryFiles
+from memshelf.workspace.experiences import Experiences
 from memshelf.workspace.index_file import IndexFile
 
 __all__ = ["UserMemory"]
@@ -21,7 +22,7 @@ __all__ = ["UserMemory"]
 class UserMemory:
     """A user's files, and what is known of them. `root` is the directory that they are in, if they are in one.
 
-    The archive of conversations masks credentials, unless the policy is not to look for any.
+    Conversations and experiences are masked, unless the policy is not to look for credentials.
     """
 
     def __init__(
@@ -40,10 +41,6 @@ class UserMemory:
         self.catalogue = Catalogue(store, config, embedder, partial(changed_at, root) if root is not None else None)
         self.index = IndexFile(store, config)
         self.entries = EntryFiles(store, self.catalogue, self.index)
-        self.archive = ConversationArchive(
-            store,
-            config.conversations_dir,
-            root=root,
-            durable=durable,
-            secrets="off" if secrets == "off" else "mask",
-        )
+        masked: SecretsPolicy = "off" if secrets == "off" else "mask"
+        self.archive = ConversationArchive(store, config.conversations_dir, root=root, durable=durable, secrets=masked)
+        self.experiences = Experiences(store, embedder=embedder, secrets=masked)

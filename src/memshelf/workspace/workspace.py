@@ -26,6 +26,7 @@ from memshelf.workspace.entries import (
     checked_title,
     checked_type,
 )
+from memshelf.workspace.experiences import EXPERIENCE_INDEX, Experiences
 from memshelf.workspace.rules import RuleFile, repository_rules
 from memshelf.workspace.snapshot import WorkspaceSnapshot, snapshot_of
 from memshelf.workspace.user import UserMemory
@@ -132,6 +133,16 @@ class Workspace:
     def root(self) -> Path | None:
         """The directory of the user's files; `None` when they are in another store."""
         return self._stores.root(self.user_id)
+
+    @property
+    def experiences(self) -> Experiences:
+        """What the user has corrected, and other lessons."""
+        return self._user.experiences
+
+    @property
+    def experience_index_path(self) -> str:
+        """Where the index of experiences is: a path on the disk, or in the store."""
+        return self._where(EXPERIENCE_INDEX)
 
     def set_user(self, user_id: str | None) -> None:
         """Go on with the memory of another user. Calls under way stay with the one they began with.
@@ -290,15 +301,19 @@ class Workspace:
             files += await asyncio.to_thread(repository_rules, Path(cwd), self.config.agent_md)
         return files
 
-    async def freeze_snapshots(self, *, cwd: str | os.PathLike[str] | None = None) -> WorkspaceSnapshot:
+    async def freeze_snapshots(
+        self, query: str | None = None, *, cwd: str | os.PathLike[str] | None = None
+    ) -> WorkspaceSnapshot:
         """Rules, index and experiences as they are now, as text for the system prompt of one session.
 
-        Keep the answer with the session: it never changes, whatever is written meanwhile.
+        Keep the answer with the session: it never changes, whatever is written meanwhile. The session's first input,
+        `query`, chooses the experiences; without it they are the newest.
         """
         user = self._user
         rules = await self.rules(cwd)
         where = self._where(self.config.memory_md)
-        return snapshot_of(user.id, rules, await user.index.text(), where, "")
+        experiences = await user.experiences.learned_experiences(query, where=self.experience_index_path)
+        return snapshot_of(user.id, rules, await user.index.text(), where, experiences)
 
     def _where(self, name: str) -> str:
         root = self.root
