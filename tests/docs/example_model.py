@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +11,10 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "agent"))
 from responses_api import ResponsesApi, function_call, message
+from threaded import in_a_thread
 
-SECONDS = 60
+FACT = "Order green tea at the café. 我在咖啡馆该点什么？绿茶。"
+"""What it remembers, in words that a search by words finds."""
 REMEMBER = ("emember", "记住")
 
 
@@ -39,7 +39,7 @@ class ExampleModel(ResponsesApi):
         name = f"noted-{len(self.requests)}"
         written = {
             "memory_file_create": {"path": f"{name}.md", "content": "As asked.\n"},
-            "memory_record_add": {"text": "Drinks green tea. 喝绿茶。"},
+            "memory_record_add": {"text": FACT},
         }
         write = next((tool for tool in written if tool in tools), None)
         if write is None or not any(word in said for word in REMEMBER):
@@ -51,25 +51,6 @@ class ExampleModel(ResponsesApi):
 @contextmanager
 def serving() -> Iterator[tuple[ExampleModel, dict[str, str]]]:
     """The model, and the environment in which the OpenAI provider finds it."""
-    model, ready, url = ExampleModel(), threading.Event(), list[str]()
-
-    async def serve() -> None:
-        nonlocal loop
-        loop, done = asyncio.get_running_loop(), asyncio.Event()
-        end.append(done)
-        async with model.serving() as base:
-            url.append(base)
-            ready.set()
-            await done.wait()
-
-    loop: asyncio.AbstractEventLoop | None = None
-    end: list[asyncio.Event] = []
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    assert ready.wait(SECONDS)
-    try:
-        yield model, {"OPENAI_BASE_URL": url[0], "OPENAI_API_KEY": "sk-on-this-machine"}
-    finally:
-        assert loop is not None
-        loop.call_soon_threadsafe(end[0].set)
-        thread.join(SECONDS)
+    model = ExampleModel()
+    with in_a_thread(model.serving()) as url:
+        yield model, {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-on-this-machine"}

@@ -10,18 +10,23 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import example_model
 import example_service
 import pytest
 from pages import ALL, Block, Page, page
+from threaded import in_a_thread
 
 from memshelf import RecordMemoryLimits
 from memshelf.agent.capabilities import records
+from memshelf.testing.mem0 import FakeMem0
 
 SECONDS = 100
 _FOR_FILES = "json_store"  # the example of a store is two files, which have a test of their own
+
+_MEM0 = "http://localhost:8888"  # the example of a mem0 server, which a test starts at another port
 
 _SETTING = {
     "docs/agents.md": """
@@ -59,7 +64,8 @@ def model(tmp_path, monkeypatch):
 
 
 def _examples(of: Page) -> list[Block]:
-    return [each for each in of.blocks if each.kind == "python" and _FOR_FILES not in each.text + _before(of, each)]
+    python = [each for each in of.blocks if each.kind == "python"]
+    return [each for each in python if _FOR_FILES not in each.text + _before(of, each)]
 
 
 def _before(of: Page, block: Block) -> str:
@@ -97,7 +103,7 @@ def service(request, tmp_path_factory, monkeypatch):
 
 @pytest.mark.parametrize("page", _PAGES, ids=str)
 def test_examples_run_and_print_what_they_say(page, model, service, capsys):
-    examples = _examples(page)
+    examples = [each for each in _examples(page) if _MEM0 not in each.text]
     assert examples
     names: dict[str, object] = {"__name__": "example"}
     exec(_SETTING.get(page.name, ""), names)
@@ -118,17 +124,30 @@ def test_the_first_agent_stores_a_memory_that_its_next_run_is_shown(model, capsy
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_agent_on_mem0_stores_a_record_that_its_next_run_recalls(model, capsys, language, monkeypatch):
+    monkeypatch.setattr(records, "RecordMemoryLimits", partial(RecordMemoryLimits, recall_seconds=SECONDS))
+    [example] = [each for each in _examples(page("docs/record-memory.md", language)) if _MEM0 in each.text]
+    fake = FakeMem0("mem0_oss")
+    with in_a_thread(fake.served()) as address:
+        _run([replace(example, text=example.text.replace(_MEM0, address))], {"__name__": "example"}, capsys)
+    assert fake.texts("alice") == [example_model.FACT]
+    asked = [str(request["input"]) for request in model.requests]
+    assert ["<memory-recall" in each for each in asked] == [False, False, True]
+    assert example_model.FACT in asked[2]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_first_agent_with_record_memory_stores_a_record_that_its_next_run_recalls(
     model, capsys, language, monkeypatch
 ):
     # However busy the machine is.
     monkeypatch.setattr(records, "RecordMemoryLimits", partial(RecordMemoryLimits, recall_seconds=SECONDS))
-    [example] = [each for each in _examples(page("docs/record-memory.md", language)) if "HarnessBuilder" in each.text]
+    example = next(each for each in _examples(page("docs/record-memory.md", language)) if "HarnessBuilder" in each.text)
     _run([example], {"__name__": "example"}, capsys)
     asked = [str(request["input"]) for request in model.requests]
     assert len(asked) == 3
     assert ["<memory-recall" in each for each in asked] == [False, False, True]
-    assert "Drinks green tea." in asked[2]
+    assert example_model.FACT in asked[2]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
