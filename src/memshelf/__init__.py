@@ -46,6 +46,12 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
     from memshelf.embedding.endpoint import EndpointEmbedder as EndpointEmbedder
     from memshelf.embedding.protocol import Embedder as Embedder
     from memshelf.embedding.pydantic_ai import PydanticAIEmbedder as PydanticAIEmbedder
+    from memshelf.credentials import (
+        Secret as Secret,
+        SecretsPolicy as SecretsPolicy,
+        find_secrets as find_secrets,
+        mask_secrets as mask_secrets,
+    )
     from memshelf.errors import (
         ErrorCode as ErrorCode,
         MemoryStoreError as MemoryStoreError,
@@ -149,6 +155,7 @@ _HOMES = {
     "memshelf.embedding.endpoint": ("EndpointEmbedder",),
     "memshelf.embedding.protocol": ("Embedder",),
     "memshelf.embedding.pydantic_ai": ("PydanticAIEmbedder",),
+    "memshelf.credentials": ("Secret", "SecretsPolicy", "find_secrets", "mask_secrets"),
     "memshelf.errors": ("ErrorCode", "MemoryStoreError"),
     "memshelf.files.backends.directory": ("DirectoryFileStore",),
     "memshelf.files.backends.http": (
