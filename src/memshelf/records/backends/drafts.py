@@ -1,4 +1,4 @@
-"""What every store does with a record before it keeps it, and with the cursors of a listing."""
+"""What every store of our own does with a record before it keeps it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memshelf.records.retrieval.index import Entry
 from memshelf.records.text import admitted_text
 from memshelf.storage.ids import from_micros, micros
 
-__all__ = ["Draft", "cursor_position", "draft_all", "page_cursor", "page_limit", "record_missing"]
+__all__ = ["Draft", "draft_all"]
 
 _QUICK_CHARS = 2_000
 
@@ -64,26 +64,3 @@ async def draft_all(records: Iterable[NewRecord], max_chars: int, now: int, *, s
     if sum(len(each.text) for each in new) <= _QUICK_CHARS:
         return [Draft.of(each, max_chars, now, secrets) for each in new]
     return await asyncio.to_thread(lambda: [Draft.of(each, max_chars, now, secrets) for each in new])
-
-
-def record_missing(record_id: str) -> MemoryStoreError:
-    return MemoryStoreError("record_not_found", f"There is no record {record_id!r} here; nothing changed.")
-
-
-def page_limit(limit: int) -> None:
-    if limit < 1:
-        raise ValueError(f"A limit is at least 1, not {limit}.")
-
-
-def page_cursor(epoch: str, position: int) -> str:
-    return f"{epoch}:{position}"
-
-
-def cursor_position(cursor: str | None, epoch: str) -> int:
-    """The position after which a page begins. `invalid_cursor`."""
-    if cursor is None:
-        return 0
-    of_epoch, _, position = cursor.rpartition(":")
-    if of_epoch != epoch or not (position.isascii() and position.isdecimal()) or len(position) > 18:
-        raise MemoryStoreError("invalid_cursor", "The cursor is not of this record memory.")
-    return int(position)

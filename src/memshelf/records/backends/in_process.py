@@ -11,7 +11,8 @@ from typing import Self
 
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.origin import Origin
-from memshelf.records.backends.drafts import Draft, cursor_position, draft_all, page_cursor, page_limit, record_missing
+from memshelf.records.backends.drafts import Draft, draft_all
+from memshelf.records.backends.paging import cursor_position, page_cursor, page_limit, record_missing
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall
 from memshelf.storage.ids import Mint

@@ -9,7 +9,8 @@ from typing import Any
 
 from memshelf.embedding.protocol import Embedder
 from memshelf.origin import Origin
-from memshelf.records.backends.drafts import Draft, cursor_position, page_cursor, record_missing
+from memshelf.records.backends.drafts import Draft
+from memshelf.records.backends.paging import cursor_position, page_cursor, record_missing
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.retrieval.analysis import ANALYSIS
 from memshelf.records.retrieval.index import Entry

@@ -15,7 +15,8 @@ from typing import Self, TypeAlias, TypeVar
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
-from memshelf.records.backends.drafts import Draft, cursor_position, draft_all, page_limit, record_missing
+from memshelf.records.backends.drafts import Draft, draft_all
+from memshelf.records.backends.paging import cursor_position, page_limit, record_missing
 from memshelf.records.backends.sql.namespace import Changed, Missing, Namespace, model_id, open_namespace
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall

@@ -1,0 +1,30 @@
+"""What every store says of cursors, limits and records that are not there."""
+
+from __future__ import annotations
+
+from memshelf.errors import MemoryStoreError
+
+__all__ = ["cursor_position", "page_cursor", "page_limit", "record_missing"]
+
+
+def record_missing(record_id: str) -> MemoryStoreError:
+    return MemoryStoreError("record_not_found", f"There is no record {record_id!r} here; nothing changed.")
+
+
+def page_limit(limit: int) -> None:
+    if limit < 1:
+        raise ValueError(f"A limit is at least 1, not {limit}.")
+
+
+def page_cursor(epoch: str, position: int) -> str:
+    return f"{epoch}:{position}"
+
+
+def cursor_position(cursor: str | None, epoch: str) -> int:
+    """The position after which a page begins. `invalid_cursor`."""
+    if cursor is None:
+        return 0
+    of_epoch, _, position = cursor.rpartition(":")
+    if of_epoch != epoch or not (position.isascii() and position.isdecimal()) or len(position) > 18:
+        raise MemoryStoreError("invalid_cursor", "The cursor is not of this record memory.")
+    return int(position)
