@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         session_state as session_state,
     )
     from memshelf.agent.capabilities.summary import SessionSummaryCapability as SessionSummaryCapability
+    from memshelf.agent.capabilities.workspace import WorkspaceCapability as WorkspaceCapability
     from memshelf.agent.events import (
         HistoryReplacedEvent as HistoryReplacedEvent,
         MemoryContextEvent as MemoryContextEvent,
@@ -144,6 +145,7 @@ _HOMES = {
     "memshelf.agent.capabilities.records": ("RecordMemoryCapability",),
     "memshelf.agent.capabilities.session": ("SessionLogCapability", "session_state"),
     "memshelf.agent.capabilities.summary": ("SessionSummaryCapability",),
+    "memshelf.agent.capabilities.workspace": ("WorkspaceCapability",),
     "memshelf.agent.events": ("HistoryReplacedEvent", "MemoryContextEvent", "MemoryRecallEvent"),
     "memshelf.agent.model": ("ModelConfigurationError",),
     "memshelf.agent.permissions": ("ToolPermissions",),

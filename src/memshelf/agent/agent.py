@@ -18,12 +18,15 @@ from memshelf.agent.capabilities.compaction import CompactionCapability
 from memshelf.agent.capabilities.history import HistoryWindowCapability
 from memshelf.agent.capabilities.session import SessionLogCapability
 from memshelf.agent.capabilities.summary import SessionSummaryCapability
+from memshelf.agent.capabilities.workspace import WorkspaceCapability
 from memshelf.agent.conversation import Conversation, KeptConversation, LoggedConversation
 from memshelf.agent.permissions import ToolPermissions
 from memshelf.agent.run import Executable
 from memshelf.agent.spec import AgentSpec
 from memshelf.threads.log import SessionLog
 from memshelf.threads.memory import WorkingMemory
+from memshelf.workspace.config import WorkspaceMemoryConfig
+from memshelf.workspace.workspace import Workspace
 
 __all__ = ["Agent"]
 
@@ -41,6 +44,9 @@ class Agent(Executable[Output]):
     `<session_directory>/<session_id>.jsonl`, an agent with the same id goes on from there, in this process or a later
     one, and history is shown unless `add_history_to_context` is false. Without either, each run is a thread of its own.
 
+    With a `workspace`, the agent has the long-term memory of the user whom that is set to when a run begins, as far as
+    `long_term_memory_config` says. History that is kept in the object is kept for each user; a session is one user's.
+
     `working_memory` says how history is kept and summed up. Where the model's window is known, history is compacted
     before it outgrows that. One of the `capabilities` takes the place of the agent's own of the same kind.
     """
@@ -52,6 +58,8 @@ class Agent(Executable[Output]):
         instructions: Any = None,  # Any: the framework's union of what instructions may be
         tools: Sequence[Tool[Any] | ToolFuncEither[Any, ...]] = (),
         output_type: OutputSpec[Output] = str,  # type: ignore[assignment]  # the default of `Output`
+        workspace: Workspace | None = None,
+        long_term_memory_config: WorkspaceMemoryConfig | None = None,
         working_memory: WorkingMemory | None = None,
         session_id: str | None = None,
         session_directory: str | os.PathLike[str] = ".sessions",
@@ -63,7 +71,7 @@ class Agent(Executable[Output]):
         memory = working_memory or WorkingMemory()
         self.session = SessionLog(session_id, session_directory) if session_id is not None else None
         shown = self.session is not None if add_history_to_context is None else add_history_to_context
-        conversation = _conversation(self.session, kept=shown or memory.create_session_summary)
+        conversation = _conversation(self.session, workspace, kept=shown or memory.create_session_summary)
         hidden = not shown and type(conversation) is not Conversation
         own: list[AbstractCapability[Any]] = [
             HistoryWindowCapability(memory, num_history_turns=0 if hidden else num_history_turns),
@@ -73,6 +81,10 @@ class Agent(Executable[Output]):
             own.append(CompactionCapability(memory=memory))
         if self.session is not None:
             own.append(SessionLogCapability(self.session))
+        if workspace is not None:
+            own.append(WorkspaceCapability(workspace, long_term_memory_config))
+        elif long_term_memory_config is not None:
+            raise ValueError("long_term_memory_config says what to do with a workspace, and there is none.")
         given = {type(each) for each in capabilities}
         agent = pydantic_agent(
             AgentSpec(),
@@ -85,7 +97,9 @@ class Agent(Executable[Output]):
         super().__init__(agent, model, conversation)
 
 
-def _conversation(session: SessionLog | None, *, kept: bool) -> Conversation:
+def _conversation(session: SessionLog | None, workspace: Workspace | None, *, kept: bool) -> Conversation:
     if session is not None:
         return LoggedConversation(session)
-    return KeptConversation() if kept else Conversation()
+    if not kept:
+        return Conversation()
+    return KeptConversation() if workspace is None else KeptConversation(lambda: workspace.user_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 
 from pydantic_ai.messages import repair_messages
 from typing_extensions import override
@@ -28,24 +29,28 @@ class Conversation:
 
 
 class KeptConversation(Conversation):
-    """One thread, in this object. A state that a caller gives to a run takes its place.
+    """One thread of each user, in this object. A state that a caller gives to a run takes its place.
 
     Runs at the same time do not see each other; the next one sees them one after the other.
     """
 
-    def __init__(self) -> None:
-        self._state = HarnessState(thread_id=str(uuid.uuid4()))
+    def __init__(self, user: Callable[[], str] = lambda: "") -> None:
+        self._user = user
+        self._states: dict[str, HarnessState] = {}
 
     @override
     def state(self) -> HarnessState:
-        return self._state
+        return self._states.setdefault(self._user(), HarnessState(thread_id=str(uuid.uuid4())))
 
     @override
     def ended(self, before: HarnessState | None, after: HarnessState) -> None:
-        if before is None or before is self._state:
-            self._state = after
-        else:
-            self._state = _joined(self._state, before, after)
+        # The user may be another by now; a thread that was gone on with has an id of its own.
+        threads = {state.thread_id: user for user, state in self._states.items()}
+        if before is None:
+            self._states[self._user()] = after
+        elif (user := threads.get(before.thread_id)) is not None:  # else a caller's state took its place meanwhile
+            now = self._states[user]
+            self._states[user] = after if before is now else _joined(now, before, after)
 
 
 class LoggedConversation(Conversation):

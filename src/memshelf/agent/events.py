@@ -35,7 +35,7 @@ class MemoryContextEvent(CapabilityEvent, namespace="memshelf"):
 
 @dataclass(frozen=True, kw_only=True)
 class RecallDelivery:
-    """What one record memory recalled for a run: the outcome, how many records and UTF-8 bytes, never the content.
+    """What one memory recalled for a run: the outcome, how many records or entries and UTF-8 bytes, never the content.
 
     `recalled` put a block before the user's text; `nothing` knew nothing close; `omitted` is a first record that is
     larger than a block may be; `timeout` is a store that took too long, and `unavailable` one that failed.
@@ -49,7 +49,7 @@ class RecallDelivery:
 
 @dataclass(kw_only=True)
 class MemoryRecallEvent(CapabilityEvent, namespace="memshelf"):
-    """Record memories were searched for what a run's first input is about. One entry a memory, in mount order."""
+    """Record memories, or the workspace, were searched for what a run's first input is about. One entry a memory."""
 
     memories: list[RecallDelivery]
 

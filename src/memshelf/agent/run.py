@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Generic, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 from pydantic_ai import (
     Agent,
@@ -20,6 +20,7 @@ from pydantic_ai import (
     UsageLimits,
     UserError,
 )
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.models import Model
 
 from memshelf.agent.conversation import Conversation
@@ -36,12 +37,21 @@ Started: TypeAlias = tuple[Turn[Output], AbstractAsyncContextManager[AgentRunEve
 """A run that is set up, and has yet to begin."""
 
 
+@runtime_checkable
+class LeavesWork(Protocol):
+    """A capability that goes on with something when a run has its answer."""
+
+    async def settled(self) -> None:
+        """Wait for what was begun in this event loop."""
+        ...
+
+
 class Executable(Generic[Output]):
     """An agent that can be run, on any number of threads, also at a time. From `HarnessBuilder.build`.
 
     Each run opens and closes the connections of a model that is given by its name. Within `async with executable`,
-    runs share them, and those of the agent's toolsets. A run that is given no state goes on from the `conversation`;
-    by default each is a thread of its own.
+    runs share them, and those of the agent's toolsets, and its end waits until all has `settled`. A run that is given
+    no state goes on from the `conversation`; by default each is a thread of its own.
     """
 
     def __init__(
@@ -60,7 +70,17 @@ class Executable(Generic[Output]):
     async def __aexit__(
         self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is None:
+            await self.settled()
         await self._agent.__aexit__(type_, error, traceback)
+
+    async def settled(self) -> None:
+        """Wait for what runs in this event loop left to be done in the background, such as extracting memories."""
+        capabilities: list[AbstractCapability[Any]] = []
+        self._agent.root_capability.apply(capabilities.append)
+        for each in capabilities:
+            if isinstance(each, LeavesWork):
+                await each.settled()
 
     async def run(
         self,
@@ -112,16 +132,21 @@ class Executable(Generic[Output]):
         deps: object = None,
         usage_limits: UsageLimits | None = None,
     ) -> HarnessResult[Output]:
-        """`run` for code without an event loop. `RuntimeError` where one is running."""
-        run = self.run(
-            input,
-            previous_state=previous_state,
-            approvals=approvals,
-            results=results,
-            deps=deps,
-            usage_limits=usage_limits,
-        )
-        return run_sync(run)
+        """`run` for code without an event loop, and then `settled`. `RuntimeError` where one is running."""
+
+        async def run() -> HarnessResult[Output]:
+            result = await self.run(
+                input,
+                previous_state=previous_state,
+                approvals=approvals,
+                results=results,
+                deps=deps,
+                usage_limits=usage_limits,
+            )
+            await self.settled()
+            return result
+
+        return run_sync(run())
 
     def stream(
         self,

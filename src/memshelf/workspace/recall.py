@@ -17,8 +17,9 @@ __all__ = ["EntryRecall"]
 
 # Measured on the sets of `bench/workspace`, which has other questions than anybody else's.
 _FLOOR, _FLOOR_BESIDE_MEANING = 0.2, 0.3
-_COVERED, _COUNTS = 0.3, 0.15
-"""What speaks for a question: the share of its words that an entry has, if it is more than an accident."""
+_TO_THE_MEMORY, _COVERED, _COUNTS = 0.03, 0.3, 0.15
+"""What speaks for a question: that it was put to a memory, and the share of its words that an entry has, if it is more
+than an accident."""
 
 _WORDS, _SAME_LANGUAGE = 0.2, 0.1
 _FAR_BEHIND = 0.3
@@ -57,29 +58,32 @@ class EntryRecall:
         query = query[:QUERY_CHARS]
         if limit <= 0 or not query.strip():
             return []
-        matches = await asyncio.to_thread(self._matches, query, limit + _TO_SPARE, without, order)
+        asked = limit + _TO_SPARE + len(without)
+        matches = await asyncio.to_thread(self._matches, query, asked, order)
+        by_words = [each.file for each in matches if each.covered >= _FLOOR and each.file not in without][:limit]
         if not self._meaning.available:
-            return [each.file for each in matches if each.covered >= _FLOOR][:limit]
+            return by_words
         covered = {each.file: each.covered for each in matches}
         best = max(covered.values(), default=0.0)
-        evidence = _COVERED * best if best >= _COUNTS else 0.0
-        found = await self._meaning.search(query, min(limit + _TO_SPARE + len(without), _MOST), evidence)
+        evidence = _TO_THE_MEMORY + (_COVERED * best if best >= _COUNTS else 0.0)
+        found = await self._meaning.search(query, min(asked, _MOST), evidence)
         if found is None:
-            return [each.file for each in matches if each.covered >= _FLOOR][:limit]
-        scores = {file: 0.0 for file, share in covered.items() if share >= _FLOOR_BESIDE_MEANING}
-        scores |= {file: score for file, score in found.items() if file not in without}
+            return by_words
+        scores = {file: 0.0 for file, share in covered.items() if share >= _FLOOR_BESIDE_MEANING} | found
         chinese = _CHINESE.search(query) is not None
 
         def place(file: str) -> tuple[float, int]:
             same = _SAME_LANGUAGE * (self._chinese.get(file) == chinese)
             return round(scores[file] + _WORDS * covered.get(file, 0.0) + same, 6), order.get(file, 0)
 
-        ranked = heapq.nlargest(limit, scores, key=place)
-        return [file for file in ranked if place(file)[0] >= place(ranked[0])[0] - _FAR_BEHIND]
+        # What is left out still counts as the best: or else something about nothing would take its place.
+        ranked = heapq.nlargest(limit + len(without), scores, key=place)
+        near = (file for file in ranked if place(file)[0] >= place(ranked[0])[0] - _FAR_BEHIND)
+        return [file for file in near if file not in without][:limit]
 
-    def _matches(self, query: str, limit: int, without: frozenset[str], order: Mapping[str, int]) -> list[Match]:
+    def _matches(self, query: str, limit: int, order: Mapping[str, int]) -> list[Match]:
         with self._changing:
-            return self._words.rank(query, limit, without, order)
+            return self._words.rank(query, limit, order)
 
     def close(self) -> None:
         self._meaning.close()

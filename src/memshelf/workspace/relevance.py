@@ -99,7 +99,7 @@ class Relevance:
                 if _has_beginning(term):
                     del self._words[bisect_left(self._words, term)]
 
-    def rank(self, query: str, limit: int, without: frozenset[str], order: Mapping[str, int]) -> list[Match]:
+    def rank(self, query: str, limit: int, order: Mapping[str, int]) -> list[Match]:
         """At most `limit` entries that have words of the question, best first; of equals, the one `order` has last."""
         asked = list(dict.fromkeys(terms(query[:QUERY_CHARS])))[:_MOST_TERMS]
         count = len(self._entries)
@@ -126,9 +126,7 @@ class Relevance:
                     if share >= _ALONE:
                         matched[file] = matched.get(file, 0.0) + certain * rarity
         candidates = (
-            Match(file, score, min(1.0, matched.get(file, 0.0) / reachable))
-            for file, score in scores.items()
-            if file not in without
+            Match(file, score, min(1.0, matched.get(file, 0.0) / reachable)) for file, score in scores.items()
         )
         return heapq.nlargest(limit, candidates, key=lambda each: (round(each.score, 9), order.get(each.file, 0)))
 

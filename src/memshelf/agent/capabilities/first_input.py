@@ -25,6 +25,7 @@ __all__ = [
     "enclosing",
     "history_replaced",
     "input_text",
+    "nested",
     "say_before_input",
 ]
 
@@ -62,13 +63,18 @@ def enclosing() -> Iterator[None]:
         _ENCLOSED.reset(token)
 
 
+def nested() -> bool:
+    """Whether a run is started inside another run that has memory. What it is told is not the user's."""
+    return _ENCLOSED.get()
+
+
 def brings_input(ctx: AnyContext) -> bool:
     """Whether a run that is being set up has input of its own, and is not nested. To be asked in `for_run`.
 
     The input is the prompt, or else a request at the end of the history that no run has sent yet: that is how front
     ends that keep the conversation themselves hand over what the user just said.
     """
-    if _ENCLOSED.get():
+    if nested():
         return False
     if ctx.prompt is not None:
         return True
