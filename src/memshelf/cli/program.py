@@ -20,6 +20,7 @@ from memshelf.cli.demo import demo
 from memshelf.cli.files import files
 from memshelf.cli.memories import memories
 from memshelf.cli.records import records
+from memshelf.cli.search import search
 from memshelf.cli.serve import keys, serve, verify
 from memshelf.cli.stores import stores
 from memshelf.cli.threads import threads
@@ -55,6 +56,7 @@ def cli() -> None:
       memshelf demo
       memshelf chat --memory user=.memory/user --model openai-responses:gpt-5
       memshelf files ls --memory .memory/user
+      memshelf search "what does she drink?" --memory .memory/user
       memshelf records search "what does she drink?" --memory user.db
       memshelf serve --data ./data
       memshelf stores list --data ./data
@@ -72,6 +74,7 @@ def cli() -> None:
 
 
 cli.add_command(files)
+cli.add_command(search)
 cli.add_command(records)
 cli.add_command(chat)
 cli.add_command(threads)
