@@ -112,7 +112,7 @@ def _turn(
         return
     time, thread = begun
     try:
-        at = datetime.strptime(f"{day} {time}+0000", "%Y-%m-%d %H:%M:%S%z")
+        at = datetime.fromisoformat(f"{day}T{time}+00:00")
     except ValueError:  # edited by hand
         return
     messages = tuple((speaker, "\n".join(lines).strip("\n")) for speaker, lines in said)
