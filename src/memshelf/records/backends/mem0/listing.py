@@ -19,22 +19,25 @@ from memshelf.storage.ids import micros
 
 __all__ = ["Cursor", "Fetched", "Listing"]
 
-_CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,9})\.([0-9]{1,18})\.((?:[0-9a-f]{10}){1,3})")
+_CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,9})\.(-?[0-9]{1,18})\.((?:[0-9a-f]{10}){1,3})")
 _LAST = 3
 _MOST_PAGES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`offset` counts what the server lists; `made` is in microseconds since 1970, 0 when the server does not say."""
+    """`offset` counts what the server lists; `made` is in microseconds since 1970, negative in a listing that begins
+    with the newest, and 0 when the server does not say."""
 
     offset: int
     made: int
     last: tuple[str, ...]
 
     @classmethod
-    def after(cls, offset: int, shown: list[Found]) -> Cursor:
-        return cls(offset, _made(shown[-1]), tuple(_hash(each) for each in shown[-_LAST:]))
+    def between(cls, shown: list[Found], offset: int, following: Found) -> Cursor:
+        made = _made(shown[-1])
+        rising = made <= _made(following)
+        return cls(offset, made if rising else -made, tuple(_hash(each) for each in shown[-_LAST:]))
 
     def text(self, namespace: str) -> str:
         return f"{_digest(namespace, 8)}.{self.offset}.{self.made}.{''.join(self.last)}"
@@ -107,17 +110,13 @@ class Listing:
 
 
 def _later(everything: list[tuple[int, Found]], cursor: Cursor) -> int:
-    """The offset of the first record that is newer than the cursor, or older in a listing that begins with the newest.
-    Records of the very same time are shown again rather than skipped."""
-    times = [_made(item) for _, item in everything]
-    if not times or not cursor.made or not all(times):
+    """The offset of the first record that was made after the cursor's, or before it in a listing that begins with the
+    newest. Records of the very same time are shown again rather than skipped."""
+    sign = -1 if cursor.made < 0 else 1
+    times = [_made(item) * sign for _, item in everything]
+    if not times or not cursor.made or not all(times) or any(one > two for one, two in pairwise(times)):
         raise _foreign()
-    if all(one <= two for one, two in pairwise(times)):
-        beyond = [at for (at, _), time in zip(everything, times, strict=True) if time >= cursor.made]
-    elif all(one >= two for one, two in pairwise(times)):
-        beyond = [at for (at, _), time in zip(everything, times, strict=True) if time <= cursor.made]
-    else:
-        raise _foreign()
+    beyond = [at for (at, _), time in zip(everything, times, strict=True) if time >= cursor.made]
     return beyond[0] if beyond else everything[-1][0] + 1
 
 

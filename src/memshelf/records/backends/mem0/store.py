@@ -62,7 +62,7 @@ class Mem0RecordStore:
             if not self._may_be_ours(item) or item.record.id in ids:
                 continue
             if len(shown) == limit:
-                return _page_of(shown, Cursor.after(end, shown).text(self._namespace))
+                return _page_of(shown, Cursor.between(shown, end, item).text(self._namespace))
             shown.append(item)
             ids.add(item.record.id)
             end = at + 1
