@@ -103,6 +103,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         MEM0_OSS as MEM0_OSS,
         MEM0_PLATFORM as MEM0_PLATFORM,
     )
+    from memshelf.records.backends.postgres import PostgresRecordStore as PostgresRecordStore
     from memshelf.records.backends.sqlite import SqliteRecordStore as SqliteRecordStore
     from memshelf.records.model import (
         MemoryRecord as MemoryRecord,
@@ -178,6 +179,7 @@ _HOMES = {
     "memshelf.origin": ("Origin",),
     "memshelf.records.backends.in_process": ("InProcessRecordStore",),
     "memshelf.records.backends.mem0": ("MEM0_OSS", "MEM0_PLATFORM"),
+    "memshelf.records.backends.postgres": ("PostgresRecordStore",),
     "memshelf.records.backends.sqlite": ("SqliteRecordStore",),
     "memshelf.records.model": ("MemoryRecord", "NewRecord", "RecordPage"),
     "memshelf.records.mount": ("DEFAULT_RECORD_GUIDE", "RecordMount"),
