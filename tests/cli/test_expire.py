@@ -35,6 +35,18 @@ def test_it_counts_then_erases_then_finds_nothing(run, where):
     assert run("verify", *where).text.startswith(f"{store}: intact, 3 versions")
 
 
+def test_a_store_whose_versions_expired_is_carried_elsewhere_as_it_is(run, where):
+    store, _ = prepared(where, "secret", "茶", "now")
+    run("memories", "create", store, "/gone.md", "x", *where)
+    run("memories", "delete", store, "/gone.md", "--yes", *where)
+    run("versions", "expire", *where, "--keep-versions", "30", "--keep-recent", "1", "--yes")
+    assert run("stores", "export", store, "archive", *where).text == "Exported 5 versions to archive\n"
+    assert run("stores", "import", "archive", "--data", "other").code == 0
+    for command in (("versions", "list"), ("memories", "list"), ("stores", "verify")):
+        there = run(*command, store, "--json", "--data", "other").json
+        assert there == run(*command, store, "--json", *where).json
+
+
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),

@@ -3,38 +3,11 @@ service's own logs and metrics."""
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-
-import asyncpg
 import pytest
 from serving import Service
+from stored import bytes_at
 
 SECRET, PLACE = "correct horse battery staple", "whereabouts"
-
-
-def bytes_of(service: Service) -> bytes:
-    """Everything that the service keeps: for SQLite the raw files, for PostgreSQL every row of every table."""
-    option, place = service.where
-    if option == "--data":
-        return b"".join(path.read_bytes() for path in sorted(Path(place).iterdir()))
-    return asyncio.run(_rows(place))
-
-
-async def _rows(dsn: str) -> bytes:
-    connection = await asyncpg.connect(dsn)
-    try:
-        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'memshelf'")
-        assert tables
-        found = b""
-        for (table,) in tables:
-            for row in await connection.fetch(f'SELECT * FROM memshelf."{table}"'):
-                found += b"\0".join(
-                    value if isinstance(value, bytes) else str(value).encode() for value in row.values()
-                )
-        return found
-    finally:
-        await connection.close()
 
 
 @pytest.fixture
@@ -61,15 +34,15 @@ def test_a_redacted_version_leaves_no_byte(own):
     own.post(f"/v1/memory_stores/{store}/memories", {"path": f"/{PLACE}/a", "content": SECRET})
     own.get(f"/v1/memory_stores/{store}/memories?path_prefix=/{PLACE}/")
     own.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", {"path": "/clean", "content": "clean"})
-    assert set(leaks(bytes_of(own))) == {*SECRET.split(), PLACE}
+    assert set(leaks(bytes_at(own.where))) == {*SECRET.split(), PLACE}
     redact = f"/v1/memory_stores/{store}/memory_versions/{memory['memory_version_id']}/redact"
     assert own.post(redact).status == 200
-    assert leaks(bytes_of(own)) == []
+    assert leaks(bytes_at(own.where)) == []
     assert leaks(told(own)) == []
     assert own.get(f"/v1/memshelf/memory_stores/{store}/verify").json["intact"]
     assert own.get(f"/v1/memshelf/memory_stores/{store}/search?query=horse").json["data"] == []
     own.stop()
-    assert leaks(bytes_of(own)) == []
+    assert leaks(bytes_at(own.where)) == []
 
 
 def test_a_deleted_store_leaves_no_byte(own):
@@ -78,7 +51,7 @@ def test_a_deleted_store_leaves_no_byte(own):
     own.post(f"/v1/memory_stores/{store}/memories/{memory['id']}", {"content": f"{SECRET} 2"})
     own.delete(f"/v1/memory_stores/{store}/memories/{memory['id']}")
     assert own.delete(f"/v1/memory_stores/{store}").status == 200
-    assert leaks(bytes_of(own)) == []
+    assert leaks(bytes_at(own.where)) == []
     assert leaks(told(own)) == []
 
 
@@ -105,4 +78,4 @@ def test_the_log_names_requests_and_nothing_that_people_wrote(service):
 
 def test_of_a_key_only_a_hash_is_kept(service):
     service.new_key("other")
-    assert service.key.encode() not in bytes_of(service)
+    assert service.key.encode() not in bytes_at(service.where)

@@ -10,7 +10,8 @@ import anthropic
 import pytest
 from aged import LONG_AGO, old_store, prepared
 from serving import SECONDS, Service
-from test_erasure import SECRET, bytes_of, leaks, told
+from stored import bytes_at
+from test_erasure import SECRET, leaks, told
 
 from memshelf.service.config import ServiceConfig
 from memshelf.service.retention import keep_expiring
@@ -40,7 +41,7 @@ def test_a_service_lets_versions_expire(start, place):
     first, second = processes
     counted = [service.get("/metrics").data for service in processes]
     assert sum(int(each.split(b"memshelf_versions_expired_total ")[-1].split(b"\n")[0]) for each in counted) == 2
-    assert leaks(bytes_of(first)) == leaks(told(first)) == leaks(told(second)) == []
+    assert leaks(bytes_at(first.where)) == leaks(told(first)) == leaks(told(second)) == []
     lines = [json.loads(line) for line in first.log.read_text().splitlines()]
     runs = [line for line in lines if line["event"] == "versions expired"]
     assert sum(line["versions"] for line in runs) == 2
