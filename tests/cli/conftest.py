@@ -56,7 +56,15 @@ Run = Callable[..., Ran]
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command runs in a folder of its own, and in no one's environment."""
     monkeypatch.chdir(tmp_path)
-    for name in ("MEMSHELF_MEMORY", "MEMSHELF_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "COLUMNS"):
+    for name in (
+        "MEMSHELF_MEMORY",
+        "MEMSHELF_MODEL",
+        "MEMSHELF_WORKSPACE",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "NO_COLOR",
+        "COLUMNS",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -36,7 +36,9 @@ LANGUAGES = list(PAGES)
 def _commands(command: click.Command, path: str = "memshelf") -> Iterator[tuple[str, click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name, each in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            each = command.get_command(context, name)
             yield from _commands(each, f"{path} {name}")
 
 

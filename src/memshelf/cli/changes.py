@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,10 +16,11 @@ from memshelf.cli.command import (
     json_option,
     memory_option,
     path_argument,
+    piped,
     text,
 )
 from memshelf.cli.files import files
-from memshelf.cli.memory import Store, disk_path, opened, origin
+from memshelf.cli.memory import Store, opened, origin
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
 from memshelf.files.format import validate_directory, validate_path
@@ -222,19 +222,7 @@ def content_of(content: str | None, source: str | None) -> str:
     if content is not None:
         return content
     most = _LIMITS.format.max_file_bytes
-    if source is not None and source != "-":
-        with disk_path(source).open("rb") as file:
-            data = file.read(most + 1)
-    elif source is None and sys.stdin.isatty():
-        raise click.UsageError("There is no content: give it as an argument, with --file, or on standard input.")
-    else:
-        data = sys.stdin.buffer.read(most + 1)
-    if len(data) > most:
-        raise MemoryStoreError("too_large", f"A memory file has at most {most} bytes; this content has more.")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise MemoryStoreError("invalid_file", "A memory file is UTF-8 text; this content is not.") from None
+    return piped("A memory file", most, too_large="too_large", not_text="invalid_file", source=source)
 
 
 def _show_written(memory: str, written: edits.Written, verb: str, *, as_json: bool) -> None:

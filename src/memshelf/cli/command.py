@@ -15,8 +15,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from memshelf.cli import render
-from memshelf.cli.memory import opened
-from memshelf.errors import MemoryStoreError
+from memshelf.cli.memory import disk_path, opened
+from memshelf.errors import ErrorCode, MemoryStoreError
 
 __all__ = [
     "TextCommand",
@@ -27,6 +27,7 @@ __all__ = [
     "json_option",
     "memory_option",
     "path_argument",
+    "piped",
     "require_agent",
     "text",
 ]
@@ -69,6 +70,23 @@ class TextCommand(click.Command):
         except click.NoSuchOption as error:
             hint = "Put -- before text that starts with a dash; content can also come from --file."
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from None
+
+
+def piped(what: str, most: int, *, too_large: ErrorCode, not_text: ErrorCode, source: str | None = None) -> str:
+    """The text on standard input, or in the file `source`, at most so many bytes. `what` names it in a refusal."""
+    if source is not None and source != "-":
+        with disk_path(source).open("rb") as file:
+            data = file.read(most + 1)
+    elif source is None and sys.stdin.isatty():
+        raise click.UsageError("There is no text: give it as an argument, or on standard input.")
+    else:
+        data = sys.stdin.buffer.read(most + 1)
+    if len(data) > most:
+        raise MemoryStoreError(too_large, f"{what} has at most {most} bytes; this has more. Nothing changed.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise MemoryStoreError(not_text, f"{what} is UTF-8 text; this is not. Nothing changed.") from None
 
 
 def text(argument: str) -> str:

@@ -8,23 +8,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from types import MappingProxyType
 
 import click
 from click.shell_completion import shell_complete
 
 from memshelf import __version__
-from memshelf.cli import archives, changes, history, record_transfer, render  # noqa: F401  # they add their commands to the groups
-from memshelf.cli.chat import chat
-from memshelf.cli.completion import COMPLETION_VARIABLE, PROGRAM, completion
-from memshelf.cli.demo import demo
-from memshelf.cli.files import files
-from memshelf.cli.memories import memories
-from memshelf.cli.records import records
-from memshelf.cli.search import search
-from memshelf.cli.serve import keys, serve, verify
-from memshelf.cli.stores import stores
-from memshelf.cli.threads import threads
-from memshelf.cli.versions import versions
+from memshelf.cli import render
+from memshelf.cli.completion import COMPLETION_VARIABLE, PROGRAM
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.tools import failure
 from memshelf.limits import FileFormat
@@ -46,7 +38,40 @@ _ADVICE: dict[ErrorCode, str] = {
 _OTHER_LOCALE = "Use a UTF-8 locale, such as LC_ALL=C.UTF-8, or set PYTHONUTF8=1."
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Loads a command when it is asked for: whoever lists files waits for neither vectors nor a service."""
+
+    _homes = MappingProxyType(
+        {
+            "files": ("files", "changes", "history", "archives"),  # the others add their commands to the first one's
+            "search": ("search",),
+            "records": ("records", "record_transfer"),
+            "workspace": ("workspace",),
+            "chat": ("chat",),
+            "threads": ("threads",),
+            "demo": ("demo",),
+            "serve": ("serve",),
+            "keys": ("serve",),
+            "verify": ("serve",),
+            "stores": ("stores", "archives"),
+            "memories": ("memories", "archives"),
+            "versions": ("versions",),
+            "completion": ("completion",),
+        }
+    )
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self._homes)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        modules = [import_module(f"memshelf.cli.{home}") for home in self._homes.get(cmd_name, ())]
+        found: click.Command | None = getattr(modules[0], cmd_name) if modules else None
+        return found
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 def cli() -> None:
     """One memory for every agent.
@@ -71,21 +96,6 @@ def cli() -> None:
       130  interrupted
       141  whoever read the output has stopped
     """
-
-
-cli.add_command(files)
-cli.add_command(search)
-cli.add_command(records)
-cli.add_command(chat)
-cli.add_command(threads)
-cli.add_command(demo)
-cli.add_command(serve)
-cli.add_command(keys)
-cli.add_command(verify)
-cli.add_command(stores)
-cli.add_command(memories)
-cli.add_command(versions)
-cli.add_command(completion)
 
 
 def main(args: Sequence[str] | None = None) -> int:

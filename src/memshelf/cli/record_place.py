@@ -7,7 +7,7 @@ import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 from click.core import ParameterSource
@@ -16,9 +16,11 @@ from memshelf.cli.command import Unavailable, disk_paths
 from memshelf.cli.memory import locate
 from memshelf.cli.serve import database_option
 from memshelf.errors import MemoryStoreError
-from memshelf.records.backends.sql.store import SqlRecordStore
 from memshelf.storage.sqlite_engine import SqliteEngine
 from memshelf.storage.transaction import Engine, Row, Transaction
+
+if TYPE_CHECKING:
+    from memshelf.records.backends.sql.store import SqlRecordStore
 
 __all__ = ["RecordPlace", "on_records", "opened_records"]
 
@@ -65,6 +67,8 @@ def on_records(
 @asynccontextmanager
 async def opened_records(place: RecordPlace, *, create: bool = False) -> AsyncIterator[SqlRecordStore]:
     """The record memory at a place. One that does not exist is `unknown_memory`, unless it may be created."""
+    from memshelf.records.backends.sql.store import SqlRecordStore  # it loads NumPy, which other commands do not need
+
     try:
         store = SqlRecordStore(place.engine, place.namespace)
     except ValueError as error:

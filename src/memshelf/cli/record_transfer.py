@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -19,10 +19,12 @@ from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, on_records, opened_records
 from memshelf.cli.records import counted, records
 from memshelf.errors import MemoryStoreError
-from memshelf.records.backends.sql.store import SqlRecordStore
 from memshelf.records.lines import Line, line_of, read_lines
 from memshelf.records.model import MemoryRecord, NewRecord
 from memshelf.records.protocol import RecordStore
+
+if TYPE_CHECKING:
+    from memshelf.records.backends.sql.store import SqlRecordStore
 
 __all__: list[str] = []
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, confirmed, json_option, text
+from memshelf.cli.command import TextCommand, confirmed, json_option, piped, text
 from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, on_records, opened_records
-from memshelf.errors import MemoryStoreError
-from memshelf.records.backends.sql.store import SqlRecordStore
 from memshelf.records.lines import record_json
 from memshelf.records.model import MemoryRecord
+
+if TYPE_CHECKING:
+    from memshelf.records.backends.sql.store import SqlRecordStore
 
 __all__ = ["counted", "records"]
 
@@ -205,15 +206,8 @@ def _text_of(content: str | None) -> str:
     """The text to store: the argument, or standard input without its last line end."""
     if content is not None:
         return content
-    if sys.stdin.isatty():
-        raise click.UsageError("There is no text: give it as an argument, or on standard input.")
-    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise MemoryStoreError("invalid_text", f"A record has at most {_MOST_BYTES} bytes; nothing changed.")
-    try:
-        return data.decode().removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:
-        raise MemoryStoreError("invalid_text", "A record is UTF-8 text; this is not. Nothing changed.") from None
+    read = piped("A record", _MOST_BYTES, too_large="invalid_text", not_text="invalid_text")
+    return read.removesuffix("\n").removesuffix("\r")
 
 
 def counted(count: int) -> str:

@@ -10,7 +10,7 @@ from memshelf.cli import render
 from memshelf.cli.command import TextCommand, asynchronous, json_option, memory_option, text
 from memshelf.cli.memory import Place, locate, opened
 from memshelf.files.backends.directory.names import CONTROL
-from memshelf.meaning.files import FileMeaning
+from memshelf.files.format import validate_directory
 from memshelf.meaning.kept import DatabaseVectors, FileVectors, KeptVectors
 from memshelf.storage.sqlite_engine import SqliteEngine
 
@@ -41,8 +41,10 @@ async def search(memory: str, query: str, *, limit: int, under: str, no_cache: b
       memshelf search "what does she drink in the morning?" --memory .memory/user
       memshelf search 怎样部署到生产环境 --under runbooks/ --memory team.db#notes --json
     """
+    from memshelf.meaning.files import FileMeaning  # it loads NumPy, which other commands do not need
+
     place = locate(memory)
-    directory = under if not under or under.endswith("/") else f"{under}/"
+    directory = validate_directory(under if not under or under.endswith("/") else f"{under}/")
     async with opened(memory) as store:
         kept = None if no_cache else _kept(place)
         found = FileMeaning(store, kept)

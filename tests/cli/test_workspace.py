@@ -1,0 +1,102 @@
+"""`memshelf workspace`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from memshelf import Workspace
+
+PLACE = Path(".memshelf/workspace/users")
+
+
+def candidate(title="Tea", content="Drinks tea."):
+    workspace = Workspace(".memshelf/workspace", durable=False)
+    return asyncio.run(workspace.write_memory_entry(title, content, "user", "what she drinks", source="auto"))
+
+
+def test_what_is_added_is_listed_found_shown_and_forgotten(run):
+    added = run("workspace", "add", "Python Style", "Concise and typed.", "--type", "feedback", "-d", "coding style")
+    assert (added.code, added.text) == (0, "Stored feedback_python_style.md\n")
+    run("workspace", "add", "饮食", "--json", stdin="不吃辣，喜欢喝茶\n".encode())
+    listed = run("workspace", "list", "--json").json["entries"]
+    assert [(each["memory_type"], each["title"]) for each in listed] == [("user", "饮食"), ("feedback", "Python Style")]
+    assert run("workspace", "list").text.splitlines()[1] == (
+        "feedback\tfeedback_python_style.md\tPython Style\tcoding style"
+    )
+    [found] = run("workspace", "search", "how should I write python code", "--json").json["entries"]
+    assert found["content"].strip() == "Concise and typed."
+    assert [each["title"] for each in run("workspace", "search", "喝什么茶", "--json").json["entries"]] == ["饮食"]
+    shown = run("workspace", "show", "feedback_python_style.md")
+    assert shown.text.strip() == "# Python Style\n\nConcise and typed."
+    assert run("workspace", "forget", "feedback_python_style.md").code == 0
+    gone = run("workspace", "show", "feedback_python_style.md")
+    assert (gone.code, gone.err.startswith("error: not_found")) == (1, True)
+    assert "python_style" not in (PLACE / "default/MEMORY.md").read_text()
+
+
+def test_each_user_has_a_memory_of_their_own(run):
+    run("workspace", "add", "Tea", "Green.", "--user", "ann")
+    assert run("workspace", "list", "--user", "bob", "--json").json == {"entries": []}
+    assert run("workspace", "users").text == "ann\n"
+    asked = run("workspace", "delete-user", "ann")
+    assert (asked.code, "--yes" in asked.err) == (2, True)
+    assert run("workspace", "delete-user", "ann", "--yes", "--json").json == {"removed": "ann"}
+    assert run("workspace", "users", "--json").json == {"users": []}
+    assert run("workspace", "delete-user", "ann", "--yes").code == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("add", "", "x"),
+        ("add", "t" * 201, "x"),
+        ("add", "Tea", " "),
+        ("add", "Tea", "x", "--type", "opinion"),
+        ("list", "--user", " ann"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error_and_nothing_is_written(run, arguments):
+    assert run("workspace", *arguments).code == 2
+    assert not PLACE.exists()
+
+
+def test_an_entry_that_is_no_text_is_refused(run):
+    refused = run("workspace", "add", "Tea", stdin=b"\xff\xfe")
+    assert (refused.code, refused.err.startswith("error: invalid_file")) == (1, True)
+
+
+def test_candidates_are_confirmed_or_removed(run):
+    kept, dropped = candidate(), candidate("Coffee", "Drinks coffee.")
+    listed = run("workspace", "candidates", "--json").json["entries"]
+    assert {each["file"] for each in listed} == {kept, dropped}
+    assert run("workspace", "promote", kept).text.startswith("Confirmed ")
+    assert run("workspace", "reject", dropped, "--json").json == {"rejected": dropped}
+    [left] = run("workspace", "list", "--json").json["entries"]
+    assert (left["title"], left["source"]) == ("Tea", "confirmed")
+    assert run("workspace", "candidates", "--json").json == {"entries": []}
+
+
+def test_rules_are_those_of_the_user_and_then_of_the_repository(run):
+    initialized = Path(run("workspace", "init", "--user", "ann").text.strip())
+    assert initialized == (PLACE / "ann").absolute()
+    (initialized / "AGENTS.md").write_text("Answer in French.\n")
+    Path("app/src").mkdir(parents=True)
+    Path("app/.git").mkdir()
+    Path("app/AGENTS.md").write_text("Use tabs.\n")
+    shown = run("workspace", "rules", "--user", "ann", "--cwd", "app/src")
+    assert shown.text == "Answer in French.\nUse tabs.\n"
+    rules = run("workspace", "rules", "--user", "ann", "--cwd", "app/src", "--json").json["rules"]
+    assert [each["text"] for each in rules] == ["Answer in French.\n", "Use tabs.\n"]
+
+
+def test_conversations_are_searched_apart_from_entries(run):
+    workspace = Workspace(".memshelf/workspace", durable=False)
+    said = [{"role": "user", "content": "The deadline is in April."}, {"role": "assistant", "content": "Noted."}]
+    asyncio.run(workspace.archive_conversation(said, session_id="work"))
+    [found] = run("workspace", "search", "deadline", "--conversations", "--json").json["conversations"]
+    assert (found["session_id"], found["messages"][0]["content"]) == ("work", "The deadline is in April.")
+    assert "deadline" in run("workspace", "search", "deadline", "--conversations").text
+    assert run("workspace", "search", "deadline", "--json").json == {"entries": []}
