@@ -13,6 +13,9 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
     from memshelf.agent.agent import Agent as Agent
     from memshelf.agent.builder import HarnessBuilder as HarnessBuilder
     from memshelf.agent.capabilities.compaction import CompactionCapability as CompactionCapability
+    from memshelf.agent.capabilities.conversation_archive import (
+        ConversationArchiveHooks as ConversationArchiveHooks,
+    )
     from memshelf.agent.capabilities.files import FileMemoryCapability as FileMemoryCapability
     from memshelf.agent.capabilities.handoff import HandoffCapability as HandoffCapability
     from memshelf.agent.capabilities.history import HistoryWindowCapability as HistoryWindowCapability
@@ -43,16 +46,16 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         HarnessState as HarnessState,
         PendingCall as PendingCall,
     )
-    from memshelf.embedding.bundled import BundledEmbedder as BundledEmbedder
-    from memshelf.embedding.endpoint import EndpointEmbedder as EndpointEmbedder
-    from memshelf.embedding.protocol import Embedder as Embedder
-    from memshelf.embedding.pydantic_ai import PydanticAIEmbedder as PydanticAIEmbedder
     from memshelf.credentials import (
         Secret as Secret,
         SecretsPolicy as SecretsPolicy,
         find_secrets as find_secrets,
         mask_secrets as mask_secrets,
     )
+    from memshelf.embedding.bundled import BundledEmbedder as BundledEmbedder
+    from memshelf.embedding.endpoint import EndpointEmbedder as EndpointEmbedder
+    from memshelf.embedding.protocol import Embedder as Embedder
+    from memshelf.embedding.pydantic_ai import PydanticAIEmbedder as PydanticAIEmbedder
     from memshelf.errors import (
         ErrorCode as ErrorCode,
         MemoryStoreError as MemoryStoreError,
@@ -127,9 +130,14 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         WorkspaceConfig as WorkspaceConfig,
         WorkspaceMemoryConfig as WorkspaceMemoryConfig,
     )
+    from memshelf.workspace.conversation import ArchivedTurn as ArchivedTurn
     from memshelf.workspace.entries import (
         EntryInfo as EntryInfo,
         MemoryEntry as MemoryEntry,
+    )
+    from memshelf.workspace.experiences import (
+        Experience as Experience,
+        Experiences as Experiences,
     )
     from memshelf.workspace.snapshot import WorkspaceSnapshot as WorkspaceSnapshot
     from memshelf.workspace.workspace import Workspace as Workspace
@@ -140,6 +148,7 @@ _HOMES = {
     "memshelf.agent.agent": ("Agent",),
     "memshelf.agent.builder": ("HarnessBuilder",),
     "memshelf.agent.capabilities.compaction": ("CompactionCapability",),
+    "memshelf.agent.capabilities.conversation_archive": ("ConversationArchiveHooks",),
     "memshelf.agent.capabilities.files": ("FileMemoryCapability",),
     "memshelf.agent.capabilities.handoff": ("HandoffCapability",),
     "memshelf.agent.capabilities.history": ("HistoryWindowCapability",),
@@ -190,7 +199,9 @@ _HOMES = {
     "memshelf.threads.log": ("SessionLog",),
     "memshelf.threads.memory": ("WorkingMemory",),
     "memshelf.workspace.config": ("WorkspaceConfig", "WorkspaceMemoryConfig"),
+    "memshelf.workspace.conversation": ("ArchivedTurn",),
     "memshelf.workspace.entries": ("EntryInfo", "MemoryEntry"),
+    "memshelf.workspace.experiences": ("Experience", "Experiences"),
     "memshelf.workspace.snapshot": ("WorkspaceSnapshot",),
     "memshelf.workspace.workspace": ("Workspace",),
 }

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import groupby
 from typing import Final, Literal, TypeAlias, get_args
 
 from memshelf.credentials import SecretsPolicy, admit, check_policy
@@ -21,7 +22,7 @@ from memshelf.files.protocol import FileStore
 from memshelf.origin import Origin
 from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
-from memshelf.workspace.conversation import said_in
+from memshelf.workspace.conversation import Said, said_in
 from memshelf.workspace.corrections import correction_in
 from memshelf.workspace.entries import MemoryEntry, folded, read_entry_file, written
 from memshelf.workspace.index_file import IndexFile
@@ -81,7 +82,7 @@ class Experiences:
         Each message has a `role` and a `content`. Most corrections are seen, in English and Chinese, and hardly
         anything else; what was not an answer to an assistant is none.
         """
-        said = said_in(messages)
+        said = _together(said_in(messages))
         at = next((at for at in reversed(range(len(said))) if said[at][0] == "user"), 0)
         if at == 0 or said[at - 1][0] != "assistant":
             return None
@@ -196,6 +197,12 @@ class Experiences:
     def _drop(self, file: str) -> None:
         if self._known.pop(file, None) is not None:
             self._recall.remove(file)
+
+
+def _together(said: Iterable[Said]) -> builtins.list[Said]:
+    """What one of them said in several parts, as one."""
+    turns = groupby(said, key=lambda each: each[0])
+    return [(speaker, "\n\n".join(text for _, text in parts)) for speaker, parts in turns]
 
 
 def _experience(entry: MemoryEntry) -> Experience:

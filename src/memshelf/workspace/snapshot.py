@@ -23,10 +23,11 @@ class WorkspaceSnapshot:
     index: str
     experiences: str
 
-    def text(self, *, context: bool = True, memory: bool = True) -> str:
-        """The frozen block: standing rules, then index and experiences."""
-        blocks = [self.rules if context else "", *((self.index, self.experiences) if memory else ())]
-        return "\n\n".join(block for block in blocks if block)
+    def text(self, *, context: bool = True, memory: bool = True, experiences: bool | None = None) -> str:
+        """The frozen block: standing rules, then index and experiences; these go with `memory` unless it is said."""
+        learned = memory if experiences is None else experiences
+        blocks = ((self.rules, context), (self.index, memory), (self.experiences, learned))
+        return "\n\n".join(block for block, wanted in blocks if block and wanted)
 
 
 def snapshot_of(user_id: str, rules: Sequence[RuleFile], index: str, where: str, experiences: str) -> WorkspaceSnapshot:
