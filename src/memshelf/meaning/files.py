@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -10,18 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
+from typing import Protocol
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.format import validate_directory
 from memshelf.files.model import FileEntry, FileText
-from memshelf.files.protocol import FileStore
 from memshelf.meaning.kept import KeptVectors, packed, unpacked
 from memshelf.meaning.passages import CUT, Passage, cut
 from memshelf.records.recall import EmbedderChoice, Recall
 from memshelf.records.retrieval.analysis import ANALYSIS, Analysis, analyse
 from memshelf.records.retrieval.index import Entry
 
-__all__ = ["FileHit", "FileMeaning"]
+__all__ = ["FileHit", "FileMeaning", "Files"]
 
 _AT_ONCE = 64
 _FILES_AT_ONCE = 32
@@ -42,6 +42,7 @@ class FileHit:
     """The passage of a file that is closest to a question, and where it begins. `score` is between 0 and 1."""
 
     path: str
+    version: str
     line: int
     text: str
     score: float
@@ -64,6 +65,14 @@ class _Analysed:
     analyses: list[Analysis]
 
 
+class Files(Protocol):
+    """What is asked of a file memory, as in `FileStore`."""
+
+    async def list(self) -> builtins.list[FileEntry]: ...
+
+    async def read(self, path: str) -> FileText: ...
+
+
 class FileMeaning:
     """The index of a file memory, in the memory of this process; each search first takes in what has changed.
 
@@ -72,7 +81,7 @@ class FileMeaning:
     Not for several searches at once: they take turns.
     """
 
-    def __init__(self, store: FileStore, kept: KeptVectors | None = None, *, embedder: EmbedderChoice = "default"):
+    def __init__(self, store: Files, kept: KeptVectors | None = None, *, embedder: EmbedderChoice = "default"):
         self._store = store
         self._kept = kept
         self._recall = Recall(embedder)
@@ -92,12 +101,11 @@ class FileMeaning:
         directory: str = "",
         progress: Callable[[int, int], None] | None = None,
     ) -> list[FileHit]:
-        """At most `limit` files whose passages are closest to the query, below a directory; the closest first. There
-        is always a closest one, so look at the score; none for a blank query.
+        """At most `limit` files whose passages are closest to the query, below a directory, which ends in `/`; the
+        closest first. There is always a closest one, so look at the score; none for a blank query.
 
         `progress` is called with how many files were read, and how many are to be.
         """
-        directory = validate_directory(directory)
         async with self._turn:
             await self._catch_up(progress)
             ranked = limit * _PASSAGES_A_FILE if not directory else max(len(self._paths), 1)
@@ -107,7 +115,7 @@ class FileMeaning:
             path = self._paths[key]
             if path.startswith(directory) and path not in hits:
                 passage = self._files[path].passages[key - self._files[path].first]
-                hits[path] = FileHit(path, passage.line, passage.text, score)
+                hits[path] = FileHit(path, self._files[path].version, passage.line, passage.text, score)
                 if len(hits) == limit:
                     break
         return list(hits.values())
