@@ -329,6 +329,20 @@ async def test_of_equally_close_records_the_newest_is_recalled_first():
     assert [each["at"] for each in shown] == [f"2026-05-0{day}T00:00Z" for day in (4, 3, 2, 1)]
 
 
+async def test_a_fact_that_was_updated_comes_before_a_younger_record_that_is_as_close():
+    store = _store()
+    updated = await store.add("The user lives in Paris.", at=datetime(2026, 5, 1, tzinfo=UTC))
+    await store.add("The user lives in Rome.", at=datetime(2026, 5, 2, tzinfo=UTC))
+    update = record_call("update", id=updated.id, text="The user lives in Lyon.")
+    script = Script(update, "noted", "Lyon")
+    agent = Agent(script.model, capabilities=[RecordMemoryCapability([RecordMount("facts", store, "write")])])
+    await agent.run("I moved.")
+    await agent.run("Where does the user live?")
+    shown = recalled(recalls(script.requests[-1])[0])
+    assert [each["text"] for each in shown] == ["The user lives in Lyon.", "The user lives in Rome."]
+    assert (shown[0]["at"], "updated_at" in shown[0]) == ("2026-05-01T00:00Z", True)
+
+
 # --- beside file memory, and in every way to run ----------------------------------------------------------------------
 
 

@@ -65,7 +65,7 @@ class RecallRecordStore(RecordStore, Protocol):
         records of those times; no record is left out for its time.
 
         A record that another one replaces comes after it, and brings it along. Of equally close records, the newer
-        one comes first.
+        one comes first; an update makes a record as new as it is itself.
         """
         ...
 

@@ -125,6 +125,16 @@ class RecallRecordStoreContract(RecordStoreContract):
         found = [record.id for record in await store.search("quokka", limit=5)]
         assert found == [records[1].id, records[0].id, records[2].id]
 
+    @scenario
+    async def test_an_updated_record_is_as_new_as_its_update(self, store: RecallRecordStore) -> None:
+        first = await store.add("the quokka lived in Paris", at=_NOW - timedelta(days=900))
+        second = await store.add("the quokka lives in Rome", at=_NOW - timedelta(days=800))
+        for newer, older in ((first, second), (second, first)):
+            updated = await store.update(newer.id, "the quokka lives in Rome")
+            assert updated.at == newer.at
+            found = [record.id for record in await store.search("quokka", limit=5)]
+            assert found == [newer.id, older.id]
+
     def test_a_record_of_another_namespace_cannot_be_replaced(self, tmp_path: Path) -> None:
         @scenario
         async def body(suite: RecallRecordStoreContract, mine: RecallRecordStore) -> None:

@@ -51,10 +51,18 @@ class Draft:
             origin=self.new.origin,
         )
 
-    def entry(self, key: int, replaced_by: int | None, vectors: bytes | None) -> Entry:
+    def entry(self, key: int, replaced_by: int | None, vectors: bytes | None, revised_at: int | None) -> Entry:
         analysis = self.analysis
         return Entry(
-            key, self.at, analysis.terms, self.new.thread, analysis.speaker, analysis.asks, replaced_by, vectors
+            key,
+            self.at,
+            analysis.terms,
+            self.new.thread,
+            analysis.speaker,
+            analysis.asks,
+            replaced_by,
+            vectors,
+            revised_at,
         )
 
 

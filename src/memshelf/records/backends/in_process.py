@@ -25,6 +25,7 @@ class _Kept:
     record: MemoryRecord
     draft: Draft
     replaced_by: int | None = None
+    revised_at: int | None = None
 
 
 class InProcessRecordStore:
@@ -113,8 +114,9 @@ class InProcessRecordStore:
         vectors = await self._recall.vectors([draft.analysis.passages])
         key = self._found(record_id)  # it may be gone by now
         kept = self._kept[key]
-        updated = replace(draft.record(record_id, self._mint.now()), replaced_by=kept.record.replaced_by)
-        self._kept[key] = _Kept(updated, draft, kept.replaced_by)
+        now = self._mint.now()
+        updated = replace(draft.record(record_id, now), replaced_by=kept.record.replaced_by)
+        self._kept[key] = _Kept(updated, draft, kept.replaced_by, now)
         await self._index({key: vectors[0]})
         return updated
 
@@ -137,7 +139,7 @@ class InProcessRecordStore:
 
     async def _index(self, vectors: dict[int, bytes | None]) -> None:
         entries = [
-            self._kept[key].draft.entry(key, self._kept[key].replaced_by, rows)
+            self._kept[key].draft.entry(key, self._kept[key].replaced_by, rows, self._kept[key].revised_at)
             for key, rows in vectors.items()
             if key in self._kept
         ]

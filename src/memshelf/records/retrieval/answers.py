@@ -16,7 +16,7 @@ def answers(index: RecordIndex, ranked: list[tuple[int, float]], limit: int) -> 
     """The keys of at most `limit` records, best first, each with a score between 0 and 1.
 
     A replaced record lends its score to the one that replaces it, and falls behind it. Of equal scores, the newer
-    record comes first.
+    text comes first.
     """
     scores = dict(ranked)
     for slot, score in ranked:
@@ -27,7 +27,9 @@ def answers(index: RecordIndex, ranked: list[tuple[int, float]], limit: int) -> 
         current = _current(index, slot)
         if current != slot:
             scores[slot] = min(scores[slot], scores[current]) - weights.REPLACED
-    best = sorted(scores, key=lambda slot: (round(scores[slot], 6), index.at[slot], index.keys[slot]), reverse=True)
+    best = sorted(
+        scores, key=lambda slot: (round(scores[slot], 6), index.recency(slot), index.keys[slot]), reverse=True
+    )
     return [(index.keys[slot], _between_0_and_1(scores[slot])) for slot in best[:limit]]
 
 

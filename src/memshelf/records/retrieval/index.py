@@ -23,7 +23,7 @@ class Entry(NamedTuple):  # made a hundred thousand at a time, where a frozen da
     """One record, as the index takes it. `key` numbers records in the order they were added.
 
     `at` is in microseconds since 1970, `terms` are packed, `vectors` are rows of float16: the whole text, then its
-    sentences; `None` when there are none yet.
+    sentences; `None` when there are none yet. `revised_at` is when an update last gave the record another text.
     """
 
     key: int
@@ -34,6 +34,7 @@ class Entry(NamedTuple):  # made a hundred thousand at a time, where a frozen da
     asks: bool = False
     replaced_by: int | None = None
     vectors: bytes | None = None
+    revised_at: int | None = None
 
 
 class RecordIndex:
@@ -58,6 +59,7 @@ class RecordIndex:
         self.speaker_names: dict[str, int] = {}
         self.replaced: dict[int, int] = {}
         """The slot of a replaced record, and the key of the one that replaces it."""
+        self._revised: dict[int, int] = {}
         self.version = 0
         """Grows with every change."""
         self._slots: dict[int, int] = {}
@@ -83,6 +85,10 @@ class RecordIndex:
     def day(self, slot: int) -> int:
         """The proleptic ordinal of a record's day."""
         return self.at[slot] // MICROS_A_DAY + EPOCH_DAY
+
+    def recency(self, slot: int) -> int:
+        """How new what a record says is: when it happened, or when it was last put in other words."""
+        return self._revised.get(slot, self.at[slot])
 
     def days(self) -> tuple[int, int]:
         """The first and last day of any record that was ever here."""
@@ -119,6 +125,8 @@ class RecordIndex:
                 self.speakers[slot] = self.speaker_names.setdefault(entry.speaker, len(self.speaker_names))
             if entry.replaced_by is not None:
                 self.replaced[slot] = entry.replaced_by
+            if entry.revised_at is not None:
+                self._revised[slot] = entry.revised_at
         if self.table is not None:
             self.table.extend([entry.vectors for entry in entries])
         self.postings.add(first, [entry.terms for entry in entries])
@@ -134,6 +142,7 @@ class RecordIndex:
             return
         self.alive[slot] = 0
         self.replaced.pop(slot, None)
+        self._revised.pop(slot, None)
         if (thread := self.threads[slot]) != _NONE:
             self._members[thread].remove((self.at[slot], key, slot))
             self._link(self.before[slot], self.after[slot])

@@ -136,8 +136,8 @@ class Namespace:
         origin = draft.new.origin or Origin()
         self.head += 1
         await self._transaction.execute(
-            "UPDATE records SET changed = $1, updated_at = $2, run_id = $3, principal_id = $4, tool_call_id = $5, "
-            "origin_kind = $6, analysis = $7, speaker = $8, asks = $9, terms = $10, text = $11 "
+            "UPDATE records SET changed = $1, updated_at = $2, revised_at = $2, run_id = $3, principal_id = $4, "
+            "tool_call_id = $5, origin_kind = $6, analysis = $7, speaker = $8, asks = $9, terms = $10, text = $11 "
             "WHERE namespace_id = $12 AND position = $13",
             self.head, now, origin.run_id, origin.principal_id, origin.tool_call_id, origin.kind, ANALYSIS,
             analysis.speaker, int(analysis.asks), analysis.terms, draft.new.text.encode(), self.id, position,
@@ -218,7 +218,7 @@ class Namespace:
         """At most `limit` records that changed after `since`, in the order of their changes."""
         rows = await self._transaction.fetch(
             "SELECT r.position, r.changed, r.at, r.thread, r.speaker, r.asks, r.replaced_by, r.analysis, r.terms, "  # noqa: S608  # ours
-            f"({_VECTORS.format('vectors', '$1')}) FROM records r "
+            f"r.revised_at, ({_VECTORS.format('vectors', '$1')}) FROM records r "
             "WHERE r.namespace_id = $2 AND r.changed > $3 ORDER BY r.changed LIMIT $4",
             model, self.id, since, limit,
         )  # fmt: skip
@@ -335,5 +335,5 @@ def _record(row: Sequence[Any]) -> MemoryRecord:
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    position, _, at, thread, speaker, asks, replaced_by, _, terms, vectors = row
-    return Entry(position, at, terms, thread, speaker, bool(asks), replaced_by, vectors)
+    position, _, at, thread, speaker, asks, replaced_by, _, terms, revised_at, vectors = row
+    return Entry(position, at, terms, thread, speaker, bool(asks), replaced_by, vectors, revised_at)
