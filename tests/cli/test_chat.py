@@ -405,3 +405,29 @@ def test_what_the_model_does_is_shown_once_with_its_outcome(run, model, terminal
     taken, made = (line for line in chat.seen.splitlines() if line.startswith("·"))
     assert taken.endswith('"prefs/language.md","content":"Reply in Chinese.\\n"}: failed')
     assert made.endswith('"b.md","content":"Reply in Chinese.\\n"}')
+
+
+def test_a_conversation_has_a_workspace_whose_entries_a_later_session_recalls(run, model):
+    saved = function_call(
+        "save_memory", "call_1", title="Tea", content="Drinks green tea.", memory_type="user", description="tea drinks"
+    )
+    model.will([saved], [message("Noted.")], [message("Green tea.")])
+    place = ("--workspace", "notes", "--user", "ann")
+    assert run("chat", *place, "--session", "one", "I drink green tea. Remember that.").text == "Noted.\n"
+    [entry] = run("workspace", "list", *place, "--json").json["entries"]
+    assert (entry["title"], entry["source"]) == ("Tea", "confirmed")
+    assert run("chat", *place, "--session", "two", "Which tea do I drink?").text == "Green tea.\n"
+    assert "Drinks green tea." in _shown(model.requests[2])
+    assert "Remember that" not in _shown(model.requests[2])
+    assert {each["thread"] for each in run("threads", "list", "--json").json["threads"]} == {"one", "two"}
+    model.will([message("As I said.")])
+    assert run("threads", "resume", "two", *place, "Again?").text == "As I said.\n"
+    assert "Which tea do I drink?" in _shown(model.requests[3])
+
+
+@pytest.mark.parametrize(
+    "arguments", [("hello",), ("--user", "ann", *MEMORY, "hello"), ("-w", "n", "--user", " ", "hi")]
+)
+def test_a_conversation_without_a_memory_or_with_a_user_of_none_is_a_usage_error(run, model, arguments):
+    refused = run("chat", *arguments)
+    assert (refused.code, model.requests) == (2, [])

@@ -36,11 +36,19 @@ threads_option = click.option(
     "-m",
     "memories",
     multiple=True,
-    required=True,
     metavar="NAME=PATH[:read|:write]",
     help="Mount a memory under a name; repeatable. PATH is a directory or a SQLite file (PATH#NAME). Writable unless "
     "it ends in :read.",
 )
+@click.option(
+    "--workspace",
+    "-w",
+    "directory",
+    metavar="DIR",
+    shell_complete=disk_paths,
+    help="Give the model the workspace in this directory: what is known about the user, and standing rules.",
+)
+@click.option("--user", metavar="ID", help="Whose workspace memory.  [default: default]")
 @click.option(
     "--model",
     envvar="MEMSHELF_MODEL",
@@ -48,7 +56,13 @@ threads_option = click.option(
     metavar="MODEL",
     help="The model that answers, as PROVIDER:NAME, such as openai-responses:gpt-5.",
 )
-@click.option("--thread", metavar="NAME", help="Go on with this thread, or start it. Without it, a new one is started.")
+@click.option(
+    "--thread",
+    "--session",
+    "thread",
+    metavar="NAME",
+    help="Go on with this thread, or start it. Without it, a new one is started.",
+)
 @click.option("--new", is_flag=True, help="Refuse a --thread that exists already.")
 @threads_option
 @click.option(
@@ -60,6 +74,8 @@ threads_option = click.option(
 @click.argument("question", required=False)
 def chat(
     memories: Sequence[str],
+    directory: str | None,
+    user: str | None,
     model: str | None,
     thread: str | None,
     new: bool,
@@ -81,6 +97,7 @@ def chat(
     Examples:
       memshelf chat --memory user=.memory/user --model openai-responses:gpt-5
       memshelf chat -m user=user.db -m team=team.db#notes:read --thread work
+      memshelf chat --workspace ~/notes --user ann --session work
       memshelf chat -m user=.memory/user --ask memory.file.delete
       echo "What do you know about me?" | memshelf chat -m user=.memory/user
       memshelf chat -m trial=trial.db --model test "hello"
@@ -89,9 +106,18 @@ def chat(
         raise click.UsageError(
             "No model is named. Use --model, such as --model openai-responses:gpt-5, or set MEMSHELF_MODEL."
         )
+    if not memories and directory is None:
+        raise click.UsageError("There is no memory. Mount one with --memory NAME=PATH, or give a --workspace DIR.")
+    if user is not None and directory is None:
+        raise click.UsageError("--user goes with --workspace DIR.")
     if new and thread is None:
         raise click.UsageError("--new goes with --thread NAME; without a name, every thread is new.")
     mounted = [_mounted(each, ("README.md", *always_load)) for each in memories]
+    place = None
+    if directory is not None:
+        from memshelf.cli.workspace import opened_workspace  # it loads the search of entries
+
+        place = opened_workspace(directory, user)
     rules: dict[str, Permission] = {
         **dict.fromkeys(allow, "allow"),
         **dict.fromkeys(ask, "ask"),
@@ -103,7 +129,7 @@ def chat(
     from memshelf.cli import conversation  # it loads the agent framework, which only chats need
 
     conversation.hold(
-        conversation.Party(model, mounted, rules),
+        conversation.Party(model, mounted, place, rules),
         directory=disk_path(threads),
         thread=thread,
         new=new,

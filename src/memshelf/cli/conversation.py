@@ -28,11 +28,13 @@ from pydantic_ai import (
     ToolDenied,
     ToolReturnPart,
 )
+from pydantic_ai.capabilities import AbstractCapability
 
 from memshelf.agent.builder import HarnessBuilder
 from memshelf.agent.capabilities.compaction import CompactionCapability
 from memshelf.agent.capabilities.files import FileMemoryCapability
 from memshelf.agent.capabilities.session import SessionLogCapability, session_state
+from memshelf.agent.capabilities.workspace import WorkspaceCapability
 from memshelf.agent.model import ModelConfigurationError, usable_model
 from memshelf.agent.permissions import Permission, ToolPermissions
 from memshelf.agent.result import HarnessResult
@@ -47,6 +49,7 @@ from memshelf.cli.thread import held, opened
 from memshelf.errors import MemoryStoreError
 from memshelf.files.mount import MemoryCursors
 from memshelf.threads.log import SessionLog
+from memshelf.workspace.workspace import Workspace
 
 __all__ = ["Party", "hold"]
 
@@ -62,20 +65,20 @@ class Party:
 
     model: str
     memories: Sequence[Mounted]
+    workspace: Workspace | None
     rules: Mapping[str, Permission]
 
     def executable(self, cursors: MemoryCursors, log: SessionLog, *, may_ask: bool) -> Executable[str]:
         mounts = [each.mount for each in self.memories]
         rules = {rule: "deny" if each == "ask" and not may_ask else each for rule, each in self.rules.items()}
         try:
+            capabilities: list[AbstractCapability[object]] = [SessionLogCapability(log), CompactionCapability()]
+            if self.workspace is not None:
+                capabilities.append(WorkspaceCapability(self.workspace, origin=origin()))
+            if mounts:
+                capabilities.append(FileMemoryCapability(mounts, cursors=cursors, origin=origin()))
             return HarnessBuilder().build(
-                AgentSpec(model=self.model),
-                capabilities=[
-                    SessionLogCapability(log),
-                    CompactionCapability(),
-                    FileMemoryCapability(mounts, cursors=cursors, origin=origin()),
-                ],
-                permissions=ToolPermissions(rules=rules),
+                AgentSpec(model=self.model), capabilities=capabilities, permissions=ToolPermissions(rules=rules)
             )
         except ValueError as error:
             raise click.UsageError(str(error)) from None
@@ -99,7 +102,7 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
             render.note(f"Thread {log.session_id}. To go on with it later: --thread {log.session_id}")
         try:
             if question is None:
-                runner.run(_introduce(party.memories))
+                runner.run(_introduce(party))
                 _until_left(conversation)
             elif not question.strip():
                 raise click.UsageError("The question is empty.")
@@ -109,9 +112,18 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
             runner.run(_close(party.memories))
 
 
-async def _introduce(memories: Sequence[Mounted]) -> None:
+async def _introduce(party: Party) -> None:
     """Say which memories are mounted, where, and what is in them."""
-    for each in memories:
+    if (workspace := party.workspace) is not None:
+        try:
+            entries = len(await workspace.list_entries())
+        except MemoryStoreError as error:
+            held = render.visible_line(f"{error.code}: {error.message}")
+        else:
+            held = "1 entry" if entries == 1 else f"{entries} entries"
+        where = render.visible_line(str(workspace.path))
+        render.note(f"Workspace {where}: {render.visible_line(workspace.user_id)} ({held})")
+    for each in party.memories:
         held = "new"
         if exists(each.place):
             try:
