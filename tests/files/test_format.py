@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import unicodedata
 
@@ -167,3 +168,25 @@ def test_every_text_is_described_or_refused(text, start):
 def test_a_limit_that_is_no_positive_number_is_refused(name, value):
     with pytest.raises(ValueError, match=name):
         FileFormat(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nname: Tea\ndescription: green tea, hot\n---\nbody",
+        "---\ndescription: one\ndescription: two \n---\nbody",
+        "---\ndescription: null\n---\nbody",
+        "---\ndescription: no\n---\nbody",
+        "---\ndescription: 中文 描述\ntype: user\n---\nbody",
+        "---\ndescription: a - b\n---\nbody",
+        "---\nname: only\n---\nbody",
+    ],
+)
+def test_plain_frontmatter_says_what_yaml_says(text):
+    from memshelf.files import format as rules
+
+    plain = describe(text)
+    never = re.compile(r"(?!)")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rules, "_PLAIN", never)
+        assert describe(text) == plain

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
@@ -20,6 +21,7 @@ from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.entries import EntryInfo, MemoryEntry, MemoryType, read_entry_file
 from memshelf.workspace.index import listed_files
 from memshelf.workspace.recall import EntryRecall
+from memshelf.workspace.remembered import Remembered
 
 __all__ = ["Catalogue", "Glance"]
 
@@ -28,6 +30,9 @@ Glance: TypeAlias = Callable[[Collection[str]], object]
 there, though not when a file was changed in place."""
 
 _NOT_ENTRIES = ("experiences/", ".")
+_WORTH_KEEPING = 100
+"""So many entries take longer to read than what is remembered of them."""
+
 _MANY, _RARELY = 1_000, 20
 """Over so many entries, a full look at the store is taken only if a glance shows a change, or after so many times as
 long as it takes."""
@@ -41,7 +46,12 @@ class Catalogue:
     """
 
     def __init__(
-        self, store: FileStore, config: WorkspaceConfig, embedder: EmbedderChoice, glance: Glance | None = None
+        self,
+        store: FileStore,
+        config: WorkspaceConfig,
+        embedder: EmbedderChoice,
+        glance: Glance | None = None,
+        kept_at: Path | None = None,
     ) -> None:
         self._store = store
         self._config = config
@@ -57,7 +67,10 @@ class Catalogue:
         self._directories: set[str] = {config.memory_dir}
         self.entries: dict[str, EntryInfo] = {}
         self.order: dict[str, int] = {}
+        self._named: dict[tuple[MemoryType, str], set[str]] = {}
         self.recall = EntryRecall(embedder)
+        self._remembered = Remembered(kept_at, self.recall.model) if kept_at is not None else None
+        self._news = 0
 
     def path_of(self, file: str) -> str:
         """The path of an entry's file in the store, which callers may name with or without the directory.
@@ -82,7 +95,7 @@ class Catalogue:
     def named(self, memory_type: MemoryType, title: str) -> list[EntryInfo]:
         """The entries of that type and title."""
         with self._changing:
-            return [each for each in self.entries.values() if each.title == title and each.memory_type == memory_type]
+            return [self.entries[file] for file in sorted(self._named.get((memory_type, title), ()))]
 
     def newest(self) -> list[EntryInfo]:
         """All entries, the newest first."""
@@ -91,7 +104,23 @@ class Catalogue:
 
     async def rank(self, query: str, limit: int, without: frozenset[str] = frozenset()) -> list[str]:
         """The files of at most `limit` entries that the query is about, best first; of equals, the newest."""
-        return await self.recall.rank(query, limit, without, self.order)
+        files = await self.recall.rank(query, limit, without, self.order)
+        if self._remembered is not None and self._news >= _WORTH_KEEPING:
+            await asyncio.to_thread(self._keep, self._remembered)
+        return files
+
+    def _keep(self, remembered: Remembered) -> None:
+        """Spare the next process the reading, once there is much to read, and all of it is known."""
+        with self._changing:
+            news, versions, entries = self._news, dict(self._versions), dict(self.entries)
+        learned = {}
+        for path, version in versions.items():
+            known = self.recall.learned(version, entries[self.file_of(path)])
+            if known is None:
+                return
+            learned[path] = known
+        remembered.save(learned)
+        self._news -= news
 
     async def refresh(self, *, hurried: bool = False) -> None:
         """Take in what was changed since the last time, by whomever.
@@ -111,7 +140,7 @@ class Catalogue:
             self._took = self._looked - started
 
     async def _refresh(self) -> None:
-        first, moved = self._cursor is None, list[str]()
+        first, moved, listed = self._cursor is None, list[str](), dict[str, str]()
         changes, listing = await self._changes()
         if listing is not None:
             listed = {each.path: each.version for each in listing if self._is_entry(each.path)}
@@ -120,7 +149,9 @@ class Catalogue:
                 self.forget(path)
         elif isinstance(changes, Changes):
             moved = [path for path in changes.paths if self._is_entry(path)]
-        for path in await self._oldest_first(moved) if first else moved:
+        if first:
+            moved = await self._recalled(await self._oldest_first(moved), dict(listed))
+        for path in moved:
             await self._read(path)
         self._cursor = changes.cursor
 
@@ -133,6 +164,20 @@ class Catalogue:
         # What was written here and taken back since looks like no change to a cursor that is a digest.
         unclear = isinstance(changes, FullResync) or (wrote and not changes.paths)
         return changes, await self._store.list() if unclear else None
+
+    async def _recalled(self, paths: list[str], versions: dict[str, str]) -> list[str]:
+        """Take in what an earlier process learned of files that are as they were then. The rest is to be read."""
+        if self._remembered is None or len(paths) < _WORTH_KEEPING:
+            return paths
+        learned = await asyncio.to_thread(self._remembered.load)
+        rest = []
+        for path in paths:
+            known = learned.get(path)
+            if known is None or known.version != versions[path] or not self.recall.restore(known):
+                rest.append(path)
+                continue
+            self._note(path, known.version, known.info)
+        return rest
 
     async def _oldest_first(self, paths: list[str]) -> list[str]:
         index = await find(self._store, self._config.memory_md)
@@ -167,18 +212,28 @@ class Catalogue:
         with self._changing:
             if self._versions.get(path) == version:
                 return
-            self._versions[path] = version
-            self._directories.add(path.rpartition("/")[0])
-            self.entries[entry.file] = entry.info
-            self._last += 1
-            self.order[entry.file] = self._last
+            self._news += 1
+            self._note(path, version, entry.info)
             self.recall.put(entry)
+
+    def _note(self, path: str, version: str, info: EntryInfo) -> None:
+        if (before := self.entries.get(info.file)) is not None:
+            self._named[before.memory_type, before.title].discard(before.file)
+        self._named.setdefault((info.memory_type, info.title), set()).add(info.file)
+        self._versions[path] = version
+        self._directories.add(path.rpartition("/")[0])
+        self.entries[info.file] = info
+        self._last += 1
+        self.order[info.file] = self._last
 
     def forget(self, path: str) -> None:
         """The file is gone."""
         file = self.file_of(path)
         with self._changing:
             self._versions.pop(path, None)
-            self.entries.pop(file, None)
+            if (before := self.entries.pop(file, None)) is not None:
+                self._named[before.memory_type, before.title].discard(file)
             self.order.pop(file, None)
             self.recall.remove(file)
+        if self._remembered is not None and before is not None:
+            self._remembered.drop()

@@ -14,7 +14,10 @@ from memshelf.files.protocol import FileStore
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.users import directory_name, user_of
 
-__all__ = ["DirectoryUsers", "OneFolder", "changed_at"]
+__all__ = ["CONTROL", "DirectoryUsers", "OneFolder", "changed_at"]
+
+CONTROL = ".memshelf"
+"""The directory beside a user's files that no path of the store leads to."""
 
 
 class DirectoryUsers:

@@ -28,9 +28,11 @@ def listed_files(text: str, under: str) -> list[str]:
 
 def updated(text: str, changes: Mapping[str, EntryInfo | None], under: str) -> str:
     """The index with the rows of some files removed, and new ones for those that have an entry, last."""
-    lines = [line for line in _lines(text) if _file(line, under) not in changes]
+    before = [(line, _file(line, under)) for line in _lines(text)]
+    kept = [(line, file) for line, file in before if file not in changes]
+    lines = [line for line, _ in kept]
     rows = [_row(entry, under) for entry in changes.values() if entry is not None]
-    at = max((number + 1 for number, line in enumerate(lines) if _file(line, under) is not None), default=len(lines))
+    at = max((number + 1 for number, (_, file) in enumerate(kept) if file is not None), default=len(lines))
     return _fitted([*lines[:at], *rows, *lines[at:]], under)
 
 
@@ -83,7 +85,7 @@ def _target(path: str) -> str:
 
 def _file(line: str, under: str) -> str | None:
     """The file that a row leads to, in the memory's directory; `None` for a line that is no row."""
-    if (match := _ROW.match(line)) is None:
+    if "](" not in line or (match := _ROW.match(line)) is None:
         return None
     path = unquote(match[1] or match[2]).removeprefix("./")
     file = path.removeprefix(under)

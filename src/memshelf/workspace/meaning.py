@@ -39,6 +39,7 @@ class Meaning:
         self._texts: dict[str, _Text] = {}
         self._files: dict[int, str] = {}
         self._waiting: dict[str, _Text] = {}
+        self._restored: list[Entry] = []
         self._gone: list[int] = []
         self._vectors: dict[int, bytes] = {}
         self._next = 1
@@ -60,6 +61,28 @@ class Meaning:
         self._next += 1
         self._texts[entry.file] = self._waiting[entry.file] = text
         self._files[text.key] = entry.file
+
+    def restore(self, file: str, terms: bytes, vectors: bytes) -> None:
+        """Take in an entry as `kept` answered it."""
+        self.remove(file)
+        text = _Text(self._next, terms, ())
+        self._next += 1
+        self._texts[file] = text
+        self._files[text.key] = file
+        self._vectors[text.key] = vectors
+        self._restored.append(_entry(text, vectors))
+
+    def kept(self, file: str) -> tuple[bytes, bytes] | None:
+        """The terms and vectors of an entry; `None` while it has none."""
+        text = self._texts.get(file)
+        vectors = self._vectors.get(text.key) if text is not None else None
+        return (text.terms, vectors) if text is not None and vectors is not None else None
+
+    @property
+    def model(self) -> tuple[object, ...]:
+        """What names the vectors that are comparable."""
+        embedder = self._recall.embedder
+        return (embedder.model, embedder.version, embedder.dimension) if embedder is not None else ()
 
     def remove(self, file: str) -> None:
         if (text := self._texts.pop(file, None)) is not None:
@@ -89,6 +112,9 @@ class Meaning:
         return not self._waiting
 
     async def _fill(self) -> None:
+        if restored := self._restored:
+            self._restored = []
+            await self._recall.run(lambda: self._recall.index.put(restored))
         if gone := self._gone:
             self._gone = []
             await self._recall.run(lambda: self._recall.index.remove(gone))

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from threading import Lock
 
 from memshelf.records.recall import EmbedderChoice
-from memshelf.workspace.entries import MemoryEntry
+from memshelf.workspace.entries import EntryInfo, MemoryEntry
 from memshelf.workspace.meaning import Meaning
-from memshelf.workspace.relevance import QUERY_CHARS, Match, Relevance
+from memshelf.workspace.relevance import QUERY_CHARS, Match, Relevance, weights_of
+from memshelf.workspace.remembered import Learned
 
 __all__ = ["EntryRecall"]
 
@@ -39,13 +40,39 @@ class EntryRecall:
         self._chinese: dict[str, bool] = {}
         self._changing = Lock()
 
+    @property
+    def model(self) -> tuple[object, ...]:
+        """What names the vectors of entries; empty without an embedder."""
+        return self._meaning.model
+
     def put(self, entry: MemoryEntry) -> None:
         """Take in an entry, or its new content."""
+        weights = weights_of(entry)
         with self._changing:
-            self._words.put(entry)
+            self._words.put(entry.file, weights)
             self._chinese[entry.file] = _CHINESE.search(entry.title + entry.content) is not None
             if self._meaning.available:
                 self._meaning.put(entry)
+
+    def restore(self, learned: Learned) -> bool:
+        """Take in an entry as `learned` answered it, if it has all that is needed."""
+        file = learned.info.file
+        if self._meaning.available and not learned.vectors:
+            return False
+        with self._changing:
+            self._words.put(file, learned.weights)
+            self._chinese[file] = learned.chinese
+            if self._meaning.available:
+                self._meaning.restore(file, learned.terms, learned.vectors)
+        return True
+
+    def learned(self, version: str, info: EntryInfo) -> Learned | None:
+        """What is known of an entry; `None` while something is missing."""
+        with self._changing:
+            kept = self._meaning.kept(info.file) if self._meaning.available else (b"", b"")
+            if kept is None or info.file not in self._chinese:
+                return None
+            return Learned(version, info, self._chinese[info.file], self._words.weights(info.file), *kept)
 
     def remove(self, file: str) -> None:
         with self._changing:

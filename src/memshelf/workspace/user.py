@@ -11,7 +11,7 @@ from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.archive import ConversationArchive
 from memshelf.workspace.catalogue import Catalogue
 from memshelf.workspace.config import WorkspaceConfig
-from memshelf.workspace.directory import changed_at
+from memshelf.workspace.directory import CONTROL, changed_at
 from memshelf.workspace.entry_files import EntryFiles
 from memshelf.workspace.experiences import Experiences
 from memshelf.workspace.index_file import IndexFile
@@ -38,7 +38,13 @@ class UserMemory:
     ) -> None:
         self.id = user_id
         self.store = store
-        self.catalogue = Catalogue(store, config, embedder, partial(changed_at, root) if root is not None else None)
+        self.catalogue = Catalogue(
+            store,
+            config,
+            embedder,
+            glance=partial(changed_at, root) if root is not None else None,
+            kept_at=root / CONTROL / "entries" if root is not None else None,
+        )
         self.index = IndexFile(store, config)
         self.entries = EntryFiles(store, self.catalogue, self.index)
         masked: SecretsPolicy = "off" if secrets == "off" else "mask"
