@@ -7,6 +7,7 @@ import random
 import string
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import pytest
 
@@ -201,6 +202,47 @@ def test_a_masked_text_stays_as_it_is():
     masked = mask_secrets(text)
     assert masked.count("[secret: ") >= len(TOKENS) + len(TOLD)
     assert mask_secrets(masked) == masked
+
+
+def test_a_placeholder_is_no_credential_whatever_stands_before_it():
+    for text in (
+        "password=[secret: key]",
+        "密码：[secret: aws_access_key_id]",
+        "https://x/?access_token=y[secret: jwt] z",
+    ):
+        assert mask_secrets(text) == text
+
+
+def test_what_is_glued_to_a_credential_is_masked_with_it():
+    assert mask_secrets(TOKENS["npm"] + TOKENS["a private key"]) == "[secret: npm_access_token][secret: private_key]"
+
+
+def test_random_pieces_put_together_are_masked_for_good():
+    chance = random.Random(3)
+    pieces = [*TOKENS.values(), *(sentence.format(secret) for sentence, secret in TOLD.items()), *ORDINARY.splitlines()]
+    pieces += [
+        "password",
+        "密码是",
+        ":",
+        "：",
+        "=",
+        " ",
+        "\n",
+        '"',
+        "[secret: key]",
+        "[secret:",
+        "\u200b",
+        "\ud800",
+        "İ",
+        "@",
+        "！",
+    ]
+    for _ in range(1_000):
+        text = "".join(chance.choice(pieces) for _ in range(chance.randint(1, 6)))
+        found = find_secrets(text)
+        assert all(one.end <= other.start for one, other in pairwise(found))
+        masked = mask_secrets(text)
+        assert mask_secrets(masked) == masked
 
 
 def test_places_are_counted_in_characters():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -31,6 +32,10 @@ _WIDE_RUN = re.compile("[！-～\u3000]+")
 _NOT_ASCII = re.compile("[^\x00-\x7f\u200b-\u200d\u2060\ufeff]+")
 _INNER_JWT = re.compile("(?<=[A-Za-z0-9_-])eyJ")
 _MANY = 32
+
+_PLACEHOLDER = re.compile(r"\[secret: [a-z0-9_]+\]")
+_PASSES = 3
+"""What is glued to a credential is a whole word only when that is masked."""
 
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # Kind, what stands before the credential, the credential. A form that begins with no fixed text is bounded on both
@@ -85,23 +90,28 @@ def find_secrets(text: str) -> list[Secret]:
     wide = _WIDE_RUN.sub(lambda run: run[0].translate(_WIDE), text)
     ascii_text = wide if wide.isascii() else _NOT_ASCII.sub(lambda run: " " * len(run[0]), wide)
     found = sorted([*_detected(ascii_text), *_of_forms(ascii_text), *_told(wide)], key=lambda e: (e.start, -e.end))
+    masked = deque(each.span() for each in _PLACEHOLDER.finditer(text))
     kept: list[Secret] = []
     for each in found:
-        if not kept or each.start >= kept[-1].end:
+        while masked and masked[0][1] <= each.start:
+            masked.popleft()
+        if (not kept or each.start >= kept[-1].end) and not (masked and masked[0][0] < each.end):
             kept.append(each)
     return kept
 
 
 def mask_secrets(text: str) -> str:
     """The text with `[secret: kind]` in the place of each credential. A masked text stays as it is."""
-    found = find_secrets(text)
-    if not found:
-        return text
-    parts, end = [], 0
-    for each in found:
-        parts += [text[end : each.start], f"[secret: {each.kind}]"]
-        end = each.end
-    return "".join([*parts, text[end:]])
+    for _ in range(_PASSES):
+        found = find_secrets(text)
+        if not found:
+            break
+        parts, end = [], 0
+        for each in found:
+            parts += [text[end : each.start], f"[secret: {each.kind}]"]
+            end = each.end
+        text = "".join([*parts, text[end:]])
+    return text
 
 
 def admit(text: str, policy: SecretsPolicy, *, subject: str) -> str:

@@ -113,8 +113,10 @@ class Journal:
     def names(self) -> list[str]:
         """The names of the regular files in its directory, in no order; none if there is no directory."""
         try:
-            with _refusals(self.path), self._directory() as at, os.scandir(at or os.path.dirname(self.path)) as entries:
-                return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+            with _refusals(self.path), self._directory() as at:
+                where = os.path.dirname(self.path) if at is None else at
+                with os.scandir(where) as entries:
+                    return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         except FileNotFoundError:
             return []
 
