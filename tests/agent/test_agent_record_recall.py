@@ -147,7 +147,7 @@ async def test_the_event_tells_outcomes_and_counts_without_content():
     large = await _store("green tea " * 2_000)
     stores = [await _store(), await _store(search=fail), await _store(search=never), large, await _store("walrus")]
     script = Script("hello")
-    memory = _memory(*stores, limits=RecordMemoryLimits(recall_seconds=1))
+    memory = _memory(*stores, limits=RecordMemoryLimits(recall_seconds=2))
     [event] = await _events(script, memory, "green tea")
     [block] = recalls(script.requests[0])
     assert event.memories == [

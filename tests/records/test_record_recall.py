@@ -133,13 +133,13 @@ async def test_stores_that_take_too_long_are_left_out_together_after_one_deadlin
     async def never():
         await asyncio.Event().wait()
 
-    slow = [RecordMount(f"slow{each}", _Store(search=never), "read") for each in range(20)]
+    slow = [RecordMount(f"slow{each}", _Store(search=never), "read") for each in range(100)]
     mounts = [*slow, RecordMount("good", _Store(_record("a")), "read")]
     loop = asyncio.get_running_loop()
     began = loop.time()
     recalled = await recall(mounts, "tea", SOON)
-    assert loop.time() - began < 20 * SOON.recall_seconds
-    assert [each.outcome for each in recalled] == ["timeout"] * 20 + ["recalled"]
+    assert loop.time() - began < 100 * SOON.recall_seconds
+    assert [each.outcome for each in recalled] == ["timeout"] * 100 + ["recalled"]
 
 
 async def test_a_store_that_ignores_its_cancellation_holds_nobody_up():
