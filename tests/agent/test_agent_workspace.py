@@ -529,6 +529,33 @@ async def test_a_run_that_cannot_be_archived_has_its_answer(workspace, caplog):
     assert "could not be archived: unavailable" in caplog.text
 
 
+# --- corrections ------------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_user_corrects_is_in_the_prompt_of_later_sessions_and_not_of_this_one(workspace):
+    config = WorkspaceMemoryConfig(learn_from_corrections=True)
+    script = Script("I used unittest.", "Now with pytest.", "Sure.")
+    agent = Agent(script.model, workspace=workspace, add_history_to_context=True, long_term_memory_config=config)
+    for text in ("Write a test.", "No, use pytest instead of unittest.", "Thanks."):
+        await agent.run(text)
+    [learned] = await workspace.experiences.list()
+    assert "pytest" in learned.lesson
+    assert learned.times == 1
+    assert len({info.instructions for info in script.infos}) == 1
+    later = Script("ok")
+    await plain(later, [_capability(workspace)], "Write another test.")
+    assert "Learned Experiences" in _frozen(later.infos[0])
+    assert "pytest instead of unittest" in _frozen(later.infos[0])
+
+
+async def test_nothing_is_learned_unless_it_is_switched_on(workspace):
+    script = Script("I used unittest.", "Now with pytest.")
+    agent = Agent(script.model, workspace=workspace, add_history_to_context=True)
+    for text in ("Write a test.", "No, use pytest instead of unittest."):
+        await agent.run(text)
+    assert await workspace.experiences.list() == []
+
+
 # --- on an agent ------------------------------------------------------------------------------------------------------
 
 
@@ -551,7 +578,7 @@ def _bytes(info, request):
     return parts
 
 
-async def test_every_request_of_a_long_session_begins_with_the_one_before_it(workspace, record_property):
+async def test_every_request_of_a_long_session_begins_with_the_one_before_it(workspace):
     await workspace.write_memory_entry(*TEA)
     replies = []
     for turn in range(20):
@@ -566,8 +593,15 @@ async def test_every_request_of_a_long_session_begins_with_the_one_before_it(wor
     script = Script(*replies)
 
     for turn in range(20):  # an agent a turn, as a server without a memory of its own would have it
-        agent = Agent(script.model, instructions="Be kind.", workspace=workspace, session_id="long")
-        assert (await agent.run(f"Question {turn} about tea {turn}?")).status == "completed"
+        agent = Agent(
+            script.model,
+            instructions="Be kind.",
+            workspace=workspace,
+            session_id="long",
+            long_term_memory_config=WorkspaceMemoryConfig(learn_from_corrections=True, auto_archive=True),
+        )
+        question = f"No, use cup {turn} instead of a glass." if turn % 6 == 4 else f"Question {turn} about tea {turn}?"
+        assert (await agent.run(question)).status == "completed"
         await workspace.write_memory_entry(f"Outside {turn}", f"Somebody wrote tea {turn}.", "reference", f"tea {turn}")
     requests = [_bytes(info, request) for info, request in zip(script.infos, script.requests, strict=True)]
     assert len(requests) == 29
@@ -575,5 +609,6 @@ async def test_every_request_of_a_long_session_begins_with_the_one_before_it(wor
         assert after[: len(before)] == before
     sizes = [sum(len(part) for part in request) for request in requests]
     share = sum(sizes[:-1]) / sum(sizes)
-    record_property("cacheable share of input", f"{share:.3f}")
+    assert len(await workspace.experiences.list()) == 3
+    print(f"Share of the input that a prefix cache serves: {share:.3f}")
     assert share > 0.9

@@ -11,15 +11,12 @@ from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
-from memshelf.agent.capabilities.archiving import archive_turn
+from memshelf.agent.capabilities.archiving import archive_turn, newest_turns
 from memshelf.agent.capabilities.first_input import enclosing, nested
-from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.workspace.workspace import Workspace
 
 __all__ = ["ConversationArchiveHooks"]
-
-_SHAPE = ModelMessageShape()
 
 
 class ConversationArchiveHooks(SingleCapability):
@@ -67,5 +64,4 @@ class ConversationArchiveHooks(SingleCapability):
 
     async def _archive(self, ctx: RunContext[object], history: Sequence[ModelMessage]) -> None:
         if not self._nested:
-            starts = (at for at in reversed(range(len(history))) if _SHAPE.starts_turn(history[at]))
-            await archive_turn(self.workspace, history[next(starts, 0) :], ctx.conversation_id)
+            await archive_turn(self.workspace, newest_turns(history), ctx.conversation_id)

@@ -27,7 +27,7 @@ from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.models import Model, ModelRequestContext
 from typing_extensions import override
 
-from memshelf.agent.capabilities.archiving import archive_turn
+from memshelf.agent.capabilities.archiving import archive_turn, learn_from, newest_turns
 from memshelf.agent.capabilities.extraction import Extractions
 from memshelf.agent.capabilities.first_input import (
     SAID,
@@ -37,7 +37,7 @@ from memshelf.agent.capabilities.first_input import (
     nested,
     say_before_input,
 )
-from memshelf.agent.capabilities.message_shape import ModelMessageShape, is_ours
+from memshelf.agent.capabilities.message_shape import is_ours
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.workspace_toolset import workspace_toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
@@ -62,7 +62,6 @@ _SECONDS = 10
 _COLD = timedelta(hours=1)
 """After such a rest no provider has the prompt in its cache any more."""
 
-_SHAPE = ModelMessageShape()
 _SURFACED = "surfaced"
 _SAVE, _SEARCH = WORKSPACE_TOOLS["save"].name, WORKSPACE_TOOLS["search"].name
 
@@ -132,12 +131,12 @@ class WorkspaceCapability(SingleCapability):
             try:
                 result = await handler()
             except Exception:
-                await self._archive(ctx, _turn(self._history))
+                await self._archive(ctx, newest_turns(self._history))
                 raise
         if not isinstance(result.output, DeferredToolRequests):
-            turn = _turn(result.all_messages())
-            await self._archive(ctx, turn)
-            await self._extract(ctx, turn)
+            history = result.all_messages()
+            await self._archive(ctx, newest_turns(history))
+            await self._learn(ctx, history)
         return result
 
     @override
@@ -147,7 +146,7 @@ class WorkspaceCapability(SingleCapability):
         self._history = ctx.messages
         if self._replaced:
             self._replaced = False
-            await self._freeze_again(request_context)
+            await self._freeze_again(request_context, input_text(ctx))
         if self._awaits_input:
             self._awaits_input = False
             await self._recall(ctx, request_context)
@@ -157,10 +156,14 @@ class WorkspaceCapability(SingleCapability):
         if self._config.auto_archive and not self._nested:
             await archive_turn(self.workspace, turn, ctx.conversation_id)
 
-    async def _extract(self, ctx: RunContext[object], turn: Sequence[ModelMessage]) -> None:
-        if self._config.auto_extract_memory and not self._nested and isinstance(ctx.model, Model):
-            origin = replace(self._origin, run_id=self._origin.run_id or ctx.run_id)
-            await self._extractions.begin(self.workspace, ctx.model, turn, origin)
+    async def _learn(self, ctx: RunContext[object], history: Sequence[ModelMessage]) -> None:
+        if self._nested:
+            return
+        origin = replace(self._origin, run_id=self._origin.run_id or ctx.run_id)
+        if self._config.learn_from_corrections:
+            await learn_from(self.workspace, newest_turns(history, 2), origin)
+        if self._config.auto_extract_memory and isinstance(ctx.model, Model):
+            await self._extractions.begin(self.workspace, ctx.model, newest_turns(history), origin)
 
     async def settled(self) -> None:
         """Wait for the extractions that runs in this event loop have left."""
@@ -172,19 +175,20 @@ class WorkspaceCapability(SingleCapability):
 
     async def _system_prompt(self, ctx: RunContext[object]) -> str:
         if self._frozen is None:
-            self._frozen = _still_frozen(ctx.messages, self.workspace.user_id) or await self._freeze()
+            still = _still_frozen(ctx.messages, self.workspace.user_id)
+            self._frozen = still or await self._freeze(input_text(ctx))
         return self._frozen or ""
 
-    async def _freeze(self) -> str | None:
+    async def _freeze(self, about: str) -> str | None:
         config = self._config
-        _, snapshot = await _reached(self.workspace.freeze_snapshots(cwd=self._cwd))
+        _, snapshot = await _reached(self.workspace.freeze_snapshots(cwd=self._cwd, query=about))
         if snapshot is None:
             return None
         shown = snapshot.text(context=config.load_workspace_context, memory=config.load_workspace_memory)
         return frozen_block(self.workspace.user_id, shown)
 
-    async def _freeze_again(self, request_context: ModelRequestContext) -> None:
-        before, now = self._frozen, await self._freeze()
+    async def _freeze_again(self, request_context: ModelRequestContext, about: str) -> None:
+        before, now = self._frozen, await self._freeze(about)
         if before is None or now is None:
             return
         parameters = request_context.model_request_parameters
@@ -219,12 +223,6 @@ class WorkspaceCapability(SingleCapability):
 
 def _workspace_of(ctx: RunContext[object]) -> Workspace:
     return next(each.workspace for each in ctx.capabilities.values() if isinstance(each, WorkspaceCapability))
-
-
-def _turn(history: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
-    """The newest turn, from what the user said on."""
-    starts = (at for at in reversed(range(len(history))) if _SHAPE.starts_turn(history[at]))
-    return history[next(starts, 0) :]
 
 
 def _still_frozen(history: Sequence[ModelMessage], user_id: str) -> str | None:
