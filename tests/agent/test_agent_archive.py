@@ -7,7 +7,7 @@ from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from runners import every_way
 from scripted import Script, call
 
-from memshelf import Workspace
+from memshelf import Workspace, WorkspaceCapability, WorkspaceMemoryConfig
 from memshelf.agent.capabilities.conversation_archive import ConversationArchiveHooks
 
 
@@ -110,3 +110,21 @@ def test_hooks_need_a_workspace_and_an_agent_has_one_of_them(workspace):
         ConversationArchiveHooks("./workspace")
     with pytest.raises(ValueError, match="can have one"):
         Agent("test", capabilities=[ConversationArchiveHooks(workspace), ConversationArchiveHooks(workspace)])
+
+
+async def test_learning_from_corrections_alone_keeps_them_and_shows_them_in_later_sessions(workspace):
+    await workspace.write_memory_entry("Tea", "Drinks sencha.", "user")
+    config = WorkspaceMemoryConfig(
+        load_workspace_context=False, load_workspace_memory=False, learn_from_corrections=True
+    )
+    script = Script("Done, with npm.", "Now with pnpm.", "ok")
+    memory = WorkspaceCapability(workspace, config, cwd=None)
+    agent = Agent(script.model, capabilities=[memory])
+    first = await agent.run("Add the lint step to CI.")
+    await agent.run("No, use pnpm instead of npm.", message_history=first.all_messages())
+    await Agent(script.model, capabilities=[memory]).run("Add another lint step to CI.")
+    shown = script.infos[-1].instructions
+    assert "- No, use pnpm instead of npm." in shown
+    assert "sencha" not in shown
+    assert "user_tea.md" not in shown
+    assert "pnpm" not in script.infos[1].instructions

@@ -184,7 +184,11 @@ class WorkspaceCapability(SingleCapability):
         _, snapshot = await _reached(self.workspace.freeze_snapshots(cwd=self._cwd, query=about))
         if snapshot is None:
             return None
-        shown = snapshot.text(context=config.load_workspace_context, memory=config.load_workspace_memory)
+        shown = snapshot.text(
+            context=config.load_workspace_context,
+            memory=config.load_workspace_memory,
+            experiences=config.load_workspace_memory or config.learn_from_corrections,
+        )
         return frozen_block(self.workspace.user_id, shown)
 
     async def _freeze_again(self, request_context: ModelRequestContext, about: str) -> None:
