@@ -452,6 +452,29 @@ async def test_an_extraction_that_fails_changes_nothing_and_says_so(workspace, a
     assert "data scientist" not in caplog.text
 
 
+async def test_an_extracted_memory_that_cannot_be_kept_does_not_cost_the_others(workspace, caplog):
+    memories = [
+        {"title": title, "content": content, "memory_type": "user", "description": "x"}
+        for title, content in (("Broken", "half \ud800"), ("Role", "Is a data scientist."))
+    ]
+    script = Script("Hello.", json.dumps(memories))
+    config = WorkspaceMemoryConfig(auto_extract_memory=True)
+    async with Agent(script.model, workspace=workspace, long_term_memory_config=config) as agent:
+        await agent.run("I am a data scientist.")
+    assert [entry.title for entry in await workspace.candidates()] == ["Role"]
+    assert "could not be kept: invalid_file" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["half \ud800 tea", "\x00", "。", "🎉", "tea \u2028", "a" * 100_000, "绿茶" * 20_000])
+async def test_no_input_breaks_a_run(tmp_path, text):
+    workspace = Workspace(tmp_path / "workspace", "alice", durable=False)
+    await workspace.write_memory_entry(*TEA)
+    script = Script("ok \udc00", "[]")
+    config = WorkspaceMemoryConfig(auto_archive=True, auto_extract_memory=True, learn_from_corrections=True)
+    async with Agent(script.model, workspace=workspace, session_id="s1", long_term_memory_config=config) as agent:
+        assert (await agent.run(text)).output == "ok \udc00"
+
+
 async def test_what_tools_answered_and_what_was_recalled_is_not_extracted_from(workspace):
     await workspace.write_memory_entry(*TEA)
     script = Script(call("search_memory", query="tea"), "Sure.", "[]")

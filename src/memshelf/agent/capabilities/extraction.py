@@ -12,6 +12,7 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.models import Model
 
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
+from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
 from memshelf.workspace.extraction import EXTRACTION_INSTRUCTIONS, extracted, extraction_request
 from memshelf.workspace.workspace import Workspace
@@ -70,6 +71,9 @@ async def _keep(workspace: Workspace, model: Model, lines: Sequence[tuple[str, s
         _LOG.warning("No memories could be extracted from a run: the model's answer is not what was asked for")
         return
     for each in memories:
-        await workspace.write_memory_entry(
-            each.title, each.content, each.memory_type, each.description, source="auto", origin=origin
-        )
+        try:
+            await workspace.write_memory_entry(
+                each.title, each.content, each.memory_type, each.description, source="auto", origin=origin
+            )
+        except MemoryStoreError as error:  # the others may be kept all the same
+            _LOG.warning("A memory that was extracted from a run could not be kept: %s", error.code)

@@ -75,8 +75,11 @@ class WorkspaceCapability(SingleCapability):
     before the user's own words, each at most once as long as the model sees it. What the model was shown is kept in the
     thread's messages and nowhere else: sessions and users share nothing.
 
-    A run belongs to the user whom the workspace is set to when it begins. Of a history that another user's runs made,
-    their memories are not shown. A workspace that cannot be read is logged, and the run goes on without.
+    A run belongs to the user whom the workspace is set to when it begins; a history with the memory of another is a
+    `ValueError`. A workspace that cannot be read is logged, and the run goes on without.
+
+    Memories are extracted from a run while nobody waits for it; `settled` does. Runs inside another run that has memory
+    are told nothing, and nothing is taken from them.
     """
 
     id: str | None = "memshelf-workspace"
