@@ -107,11 +107,11 @@ async def test_it_runs_now_and_every_day_and_sooner_after_a_failure(tmp_path, ca
     assert state.metrics.retention_runs == {"done": 3, "failed": 1}
     assert [record.getMessage() for record in caplog.records] == [
         "versions expired",
-        "versions not expired",
+        "retention failed",
         "versions expired",
         "versions expired",
     ]
-    assert caplog.records[1].facts == {"code": "unavailable"}
+    assert caplog.records[1].facts == {"code": "unavailable", "versions": 0, "stores": 0}
     assert store not in caplog.text
     await engine.aclose()
 

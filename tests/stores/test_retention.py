@@ -23,13 +23,17 @@ from memshelf.stores import retention
 from memshelf.stores.catalogue import Stores
 from memshelf.stores.history import History
 from memshelf.stores.memories import Memories
-from memshelf.stores.retention import RETENTION, Expired, Retention, expire
+from memshelf.stores.retention import RETENTION, Expired, Retention
 from memshelf.stores.shelf import Shelf
 from memshelf.stores.verification import Verification
 from memshelf.stores.versions import VersionFilter, Versions
 
 ORIGIN = Origin(api_key_id="apikey_1")
 MONTH = Retention(30, 1)
+
+
+async def expire(shelf, policy, **options):
+    return {id: expired async for id, expired in retention.expire(shelf, policy, **options)}
 
 
 class Clock:
@@ -413,3 +417,27 @@ async def test_two_processes_at_once_expire_each_version_once(place, shelf, cloc
     assert sum(int(output) for output, _ in answers) == 40
     assert await notes.told() == ([None] * 5 + ["f"]) * 8
     assert await notes.intact()
+
+
+async def test_what_was_told_is_erased_although_the_rewrite_fails(shelf, clock, new, monkeypatch):
+    first, second = await new(), await new()
+    for notes in (first, second):
+        await notes.write("/a", "one", "two")
+    clock.days(31)
+
+    async def refuse(engine, script):
+        raise MemoryStoreError("unavailable", "others are reading")
+
+    told = []
+
+    async def run():
+        async for id, expired in retention.expire(shelf, MONTH):
+            told.append((id, expired.versions))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(shelf.engine), "erase", refuse)
+        with pytest.raises(MemoryStoreError, match="others are reading"):
+            await run()
+    assert told == [(first.id, 1), (second.id, 1)]
+    assert await first.told() == await second.told() == [None, "two"]
+    assert await expire(shelf, MONTH) == {}

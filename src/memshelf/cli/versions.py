@@ -223,16 +223,17 @@ async def expire(
     if not dry_run and not yes:
         question = f"Erase for good the versions that stopped being current over {retention.days} days ago?"
         confirmed(question, as_json=as_json, instead="say --dry-run or --yes")
+    found: list[Json] = []
     async with opened_engine(data, database) as engine:
-        expired = await stored.expire(Shelf(engine), retention, store_id=store, dry_run=dry_run)
+        async for id, each in stored.expire(Shelf(engine), retention, store_id=store, dry_run=dry_run):
+            found.append({"store": id, "versions": each.versions, "bytes": each.bytes})
+            if not as_json:
+                render.line(f"{id}: {each.versions} versions, {each.bytes} bytes")
     if as_json:
-        found = [{"store": id, "versions": each.versions, "bytes": each.bytes} for id, each in expired.items()]
         render.document({"dry_run": dry_run, "stores": found})
-        return
-    for id, each in expired.items():
-        render.line(f"{id}: {each.versions} versions, {each.bytes} bytes")
-    total = sum(each.versions for each in expired.values())
-    render.line(f"{'Would erase' if dry_run else 'Erased'} {total} versions")
+    else:
+        total = sum(each["versions"] for each in found)
+        render.line(f"{'Would erase' if dry_run else 'Erased'} {total} versions")
 
 
 def _one(store: str, version: str) -> str:

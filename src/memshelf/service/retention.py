@@ -47,17 +47,18 @@ async def keep_expiring(
 
 
 async def _run(state: ServiceState, retention: Retention) -> bool:
-    began = state.clock()
+    began, versions, stores = state.clock(), 0, 0
     try:
-        expired = await expire(state.shelf, retention)
+        async for _, expired in expire(state.shelf, retention):
+            versions += expired.versions
+            stores += 1
+            state.metrics.versions_expired += expired.versions
     except MemoryStoreError as error:
-        _log.warning("versions not expired", extra={"facts": {"code": error.code}})
+        _log.warning("retention failed", extra={"facts": {"code": error.code, "versions": versions, "stores": stores}})
         return False
     except Exception as error:  # noqa: BLE001  # a mistake here must not end what is to run for ever, nor pass unseen
         _log.error("crash", extra={"facts": {"task": "retention"}}, exc_info=error)
         return False
-    versions = sum(each.versions for each in expired.values())
-    state.metrics.versions_expired += versions
-    facts = {"versions": versions, "stores": len(expired), "ms": round((state.clock() - began) * 1000)}
+    facts = {"versions": versions, "stores": stores, "ms": round((state.clock() - began) * 1000)}
     _log.info("versions expired", extra={"facts": facts})
     return True

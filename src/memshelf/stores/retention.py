@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -59,14 +59,16 @@ class Expired:
 
 async def expire(
     shelf: Shelf, retention: Retention, *, store_id: str | None = None, dry_run: bool = False
-) -> dict[str, Expired]:
-    """Erase the paths and contents of the versions that are past, in every store of every workspace or in one: what
-    expired, by the store's id. A version that expired is a redacted one, by `RETENTION`, and the history verifies.
+) -> AsyncIterator[tuple[str, Expired]]:
+    """Erase the paths and contents of the versions that are past, in every store of every workspace or in one; store
+    after store, by its id, what expired. A version that expired is a redacted one, by `RETENTION`, and the history
+    verifies.
 
     It goes from store to store in small transactions, so that others write meanwhile, and may be repeated, ended in
-    the midst, or run by several processes at once. When this returns, no byte of what expired is left in the database,
-    as far as the engine can tell: the database is rewritten once for all, which is also done for erasures that others
-    left unfinished. `unavailable` as for a redaction: what expired stays erased, and the next run finishes the rest.
+    the midst, or run by several processes at once. When this has come to its end, no byte of what expired is left in
+    the database, as far as the engine can tell: the database is rewritten once for all, which is also done for erasures
+    that others left unfinished. `unavailable` as for a redaction: what was told stays erased, and the next run finishes
+    the rest.
 
     With `dry_run` nothing changes. `not_found` when there is no such store.
     """
@@ -77,17 +79,15 @@ async def expire(
     chosen = [(id, workspace_id) for id, workspace_id in rows if store_id in (None, id)]
     if store_id is not None and not chosen:
         raise no_such_store(store_id)
-    expired: dict[str, Expired] = {}
     for id, workspace_id in chosen:
         try:
             found = await _expire(StoreAccess(shelf, workspace_id, id), before, retention.recent, dry_run=dry_run)
         except NoSuchStoreError:  # it was deleted meanwhile, with all its versions
             continue
         if found.versions:
-            expired[id] = found
+            yield id, found
     if not dry_run:
         await shelf.engine.erase(_nothing)
-    return expired
 
 
 async def _expire(store: StoreAccess, before: int, recent: int, *, dry_run: bool) -> Expired:
