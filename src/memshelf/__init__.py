@@ -139,6 +139,10 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         Experience as Experience,
         Experiences as Experiences,
     )
+    from memshelf.workspace.importing import (
+        ImportReport as ImportReport,
+        import_memories as import_memories,
+    )
     from memshelf.workspace.snapshot import WorkspaceSnapshot as WorkspaceSnapshot
     from memshelf.workspace.workspace import Workspace as Workspace
 
@@ -202,6 +206,7 @@ _HOMES = {
     "memshelf.workspace.conversation": ("ArchivedTurn",),
     "memshelf.workspace.entries": ("EntryInfo", "MemoryEntry"),
     "memshelf.workspace.experiences": ("Experience", "Experiences"),
+    "memshelf.workspace.importing": ("ImportReport", "import_memories"),
     "memshelf.workspace.snapshot": ("WorkspaceSnapshot",),
     "memshelf.workspace.workspace": ("Workspace",),
 }

@@ -157,3 +157,12 @@ def test_a_layout_that_leads_out_of_the_workspace_is_refused(name):
     if name:
         with pytest.raises(ValueError, match="memory_dir"):
             WorkspaceConfig(memory_dir=name)
+
+
+async def test_a_closed_workspace_opens_again(tmp_path):
+    async with Workspace(tmp_path, durable=False) as workspace:
+        await workspace.write_memory_entry("Tea", "Drinks oolong.", "user")
+    assert [each.title for each in await workspace.search("oolong")] == ["Tea"]
+    await workspace.write_memory_entry("Coffee", "Black.", "user")
+    await workspace.aclose()
+    assert len(await Workspace(tmp_path, embedder=None).list_entries()) == 2

@@ -59,6 +59,10 @@ class DirectoryUsers:
         await asyncio.to_thread(_remove, root)
         return True
 
+    async def aclose(self) -> None:
+        for store in self._stores.values():
+            await store.aclose()
+
 
 class OneFolder:
     """A folder that is one user's whole memory, whoever asks: as Claude Code keeps it."""
@@ -87,6 +91,9 @@ class OneFolder:
     async def delete(self, user_id: str) -> bool:
         await self.open(user_id).purge()
         return True
+
+    async def aclose(self) -> None:
+        await self._store.aclose()
 
 
 def changed_at(root: Path, directories: Collection[str]) -> object:

@@ -76,6 +76,10 @@ class Experiences:
         self._clock = clock
         self._known: dict[str, tuple[str, Experience]] = {}
 
+    def close(self) -> None:
+        """End the thread that searches; it starts again when needed."""
+        self._recall.close()
+
     async def learn_from(self, messages: Iterable[Mapping[str, object]], *, origin: Origin | None = None) -> str | None:
         """Keep what the user's last message corrects in what the assistant said before; the file, or `None`.
 

@@ -50,3 +50,8 @@ class UserMemory:
         masked: SecretsPolicy = "off" if secrets == "off" else "mask"
         self.archive = ConversationArchive(store, config.conversations_dir, root=root, durable=durable, secrets=masked)
         self.experiences = Experiences(store, embedder=embedder, secrets=masked)
+
+    def close(self) -> None:
+        """End the threads that search; they start again when needed."""
+        self.catalogue.recall.close()
+        self.experiences.close()

@@ -42,6 +42,10 @@ class UserStores(Protocol):
         """Remove all that the user has, and say whether there was anything."""
         ...
 
+    async def aclose(self) -> None:
+        """Close what was opened here. It opens again when used."""
+        ...
+
 
 class OpenedUsers:
     """Stores that somebody else opens, one a user."""
@@ -74,6 +78,9 @@ class OpenedUsers:
         there = bool(await store.list())
         await store.purge()
         return there
+
+    async def aclose(self) -> None:
+        """The stores are closed by whoever opened them."""
 
 
 def checked_user(user_id: str | None) -> str:

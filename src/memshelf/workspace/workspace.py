@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Final, Self
 
 from memshelf.credentials import SecretsPolicy, admit, check_policy
@@ -114,6 +115,20 @@ class Workspace:
         It is asked once for each user. `users` lists those who have a store; without it, `list_users` is `unavailable`.
         """
         return cls(None, user_id, config, secrets=secrets, embedder=embedder, stores=OpenedUsers(open_store, users))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the threads of the workspace, and close the stores that it opened itself. It opens again when used."""
+        for user in self._users.values():
+            user.close()
+        await self._stores.aclose()
 
     @property
     def path(self) -> Path | None:
@@ -295,8 +310,9 @@ class Workspace:
 
     async def rules(self, cwd: str | os.PathLike[str] | None = None) -> list[RuleFile]:
         """The user's AGENTS.md, then with `cwd` those of its repository, from the root down to that directory."""
+        where = self._where(self.config.agent_md)  # before another user's turn
         own = await find(self.store, self.config.agent_md)
-        files = [RuleFile(self._where(self.config.agent_md), own.text)] if own is not None else []
+        files = [RuleFile(where, own.text)] if own is not None else []
         if cwd is not None:
             files += await asyncio.to_thread(repository_rules, Path(cwd), self.config.agent_md)
         return files
@@ -309,10 +325,9 @@ class Workspace:
         Keep the answer with the session: it never changes, whatever is written meanwhile. The session's first input,
         `query`, chooses the experiences; without it they are the newest.
         """
-        user = self._user
+        user, where, learned = self._user, self._where(self.config.memory_md), self.experience_index_path
         rules = await self.rules(cwd)
-        where = self._where(self.config.memory_md)
-        experiences = await user.experiences.learned_experiences(query, where=self.experience_index_path)
+        experiences = await user.experiences.learned_experiences(query, where=learned)
         return snapshot_of(user.id, rules, await user.index.text(), where, experiences)
 
     def _where(self, name: str) -> str:

@@ -1,0 +1,132 @@
+"""Taking over the memory of another program: an Agentica workspace, or a Claude Code memory folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memshelf.errors import MemoryStoreError
+from memshelf.files.edits import find
+from memshelf.origin import Origin
+from memshelf.workspace.config import WorkspaceConfig
+from memshelf.workspace.entries import MemoryEntry
+from memshelf.workspace.users import user_of
+from memshelf.workspace.workspace import Workspace
+
+__all__ = ["ImportReport", "import_memories"]
+
+_LONGEST = 200
+_CANDIDATES = "memory_candidates"
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import did, as `user: file` for each entry of the source.
+
+    `unchanged` was there already. `left` was not taken over, each with the reason. `shortened` has a title or a
+    description that was cut to 200 characters; what was cut stands in the content.
+    """
+
+    imported: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    shortened: list[str] = field(default_factory=list)
+    left: list[tuple[str, str]] = field(default_factory=list)
+
+
+async def import_memories(source: str | os.PathLike[str], into: Workspace, *, replace: bool = False) -> ImportReport:
+    """Copy entries, candidates and standing rules from a folder, which stays as it is.
+
+    A folder with `users/` is a workspace, all of whose users are taken over under their ids; any other is the memory of
+    one user, and goes to the one that `into` is set to, who is also its user afterwards. What has the same title and
+    type there and says something else is left alone, unless `replace`. Doing it twice changes nothing. Conversations
+    are not copied. `not_found` when there is no such folder.
+    """
+    report, before = ImportReport(), into.user_id
+    users = await asyncio.to_thread(_users, source, before)
+    try:
+        for user_id, root in users:
+            try:
+                into.set_user(user_id)
+            except ValueError as error:
+                report.left.append((user_id, str(error)))
+                continue
+            await _import_user(root, into, report, replace=replace)
+    finally:
+        into.set_user(before)
+    return report
+
+
+def _users(source: str | os.PathLike[str], only: str) -> list[tuple[str, Path]]:
+    folder = Path(source).expanduser().absolute()
+    if not folder.is_dir():
+        raise MemoryStoreError("not_found", "There is no such folder to import from.")
+    users = folder / WorkspaceConfig().users_dir
+    if not users.is_dir():
+        return [(only, folder)]
+    directories = sorted(each for each in users.iterdir() if each.is_dir() and not each.is_symlink())
+    return [(user_of(each.name) or each.name, each) for each in directories]
+
+
+async def _import_user(root: Path, into: Workspace, report: ImportReport, *, replace: bool) -> None:
+    there = {(each.memory_type, each.title): each.file for each in await into.list_entries()}
+    async for entry in _entries(root):
+        name = f"{into.user_id}: {entry.file}"
+        title, description, content = _fitted(entry)
+        known = there.get((entry.memory_type, title))
+        if known is not None:
+            kept = await into.read_entry(known)
+            same = (kept.content, kept.description) == (content, description)
+            if same or not replace:
+                if same:
+                    report.unchanged.append(name)
+                else:
+                    report.left.append((name, "There is another entry of this title and type."))
+                continue
+        try:
+            file = await into.write_memory_entry(title, content, entry.memory_type, description, source=entry.source)
+        except (ValueError, MemoryStoreError) as error:
+            if isinstance(error, MemoryStoreError) and error.code in ("unavailable", "write_unconfirmed"):
+                raise
+            report.left.append((name, str(error)))
+            continue
+        there[entry.memory_type, title] = file
+        report.imported.append(name)
+        if (title, description) != (entry.title, entry.description):
+            report.shortened.append(name)
+    await _import_rules(root, into, report)
+
+
+async def _entries(root: Path) -> AsyncIterator[MemoryEntry]:
+    """The oldest first, so that the newest stays the newest."""
+    beside = not await asyncio.to_thread((root / "memory").is_dir)
+    for directory in ("", _CANDIDATES) if beside else ("memory", _CANDIDATES):
+        if directory and not await asyncio.to_thread((root / directory).is_dir):
+            continue
+        place = Workspace.folder(root, WorkspaceConfig(memory_dir=directory), embedder=None)
+        for each in (await place.list_entries())[::-1]:
+            if not each.file.startswith(f"{_CANDIDATES}/"):
+                yield await place.read_entry(each.file)
+
+
+def _fitted(entry: MemoryEntry) -> tuple[str, str, str]:
+    title, description, content = entry.title, entry.description, entry.content
+    cut = [text for text in (title, description) if len(text) > _LONGEST]
+    if cut:
+        content = "\n\n".join([*cut, content])
+    return title[:_LONGEST].strip(), description[:_LONGEST].strip(), content
+
+
+async def _import_rules(root: Path, into: Workspace, report: ImportReport) -> None:
+    name = into.config.agent_md
+    theirs = await find(Workspace.folder(root, embedder=None).store, WorkspaceConfig().agent_md)
+    ours = await find(into.store, name)
+    if theirs is None or not theirs.text.strip() or (ours is not None and ours.text == theirs.text):
+        return
+    if ours is not None and ours.text.strip():
+        report.left.append((f"{into.user_id}: {name}", "There are standing rules already; compare them by hand."))
+        return
+    await into.store.write(name, theirs.text, expected=ours.version if ours is not None else None, origin=Origin())
+    report.imported.append(f"{into.user_id}: {name}")
