@@ -20,6 +20,7 @@ from pydantic_ai.models.function import FunctionModel
 from responses_api import ResponsesApi, message
 from scripted import Script, call, returns, said
 
+from forked import finish, fork
 from memshelf import (
     Agent,
     AgentSpec,
@@ -404,6 +405,43 @@ def test_run_sync_works_in_several_threads():
     for thread in threads:
         thread.join()
     assert outputs == ["yes"] * 3
+
+
+def test_run_sync_works_in_a_process_that_was_forked_after_it():
+    script = Script("one", "two")
+    agent = Agent(script.model, add_history_to_context=True)
+    agent.run_sync("a")
+
+    def work(report):
+        report(agent.run_sync("b").output)
+
+    assert finish([fork(work)]) == ["two"]
+    assert agent.run_sync("b").output == "two"
+
+
+INTERRUPTED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from scripted import Script, call
+from memshelf import Agent, HarnessResult
+async def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+    import asyncio
+    await asyncio.Event().wait()
+script = Script(call("press_ctrl_c", id="1"), "Where were we?")
+agent = Agent(script.model, add_history_to_context=True, tools=[press_ctrl_c])
+try:
+    agent.run_sync("a")
+except KeyboardInterrupt as error:
+    print(HarnessResult.from_cancellation(error).status)
+print(agent.run_sync("b").output, len(script.requests[1]))
+"""
+
+
+def test_ctrl_c_stops_a_run_and_leaves_its_history():
+    program = INTERRUPTED.format(tests=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("cancelled\nWhere were we? 3\n", "", 0)
 
 
 if __name__ == "__main__":

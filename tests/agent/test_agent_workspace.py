@@ -544,6 +544,17 @@ async def test_each_run_is_archived_with_its_thread_as_it_was_said(workspace):
     assert second.messages == (("user", "And coffee?"),)
 
 
+@every_way
+async def test_a_run_leaves_what_it_should_however_the_agent_is_run(workspace, run):
+    config = {"auto_archive": True, "learn_from_corrections": True, "auto_extract_memory": True}
+    capability = _capability(workspace, **config)
+    await run(Script("Hello.", ANSWER), [capability], "I am a data scientist.")
+    await capability.settled()
+    [turn] = await workspace.search_conversations("scientist")
+    assert turn.messages == (("user", "I am a data scientist."), ("assistant", "Hello."))
+    assert [entry.title for entry in await workspace.candidates()] == ["Role"]
+
+
 async def test_a_run_that_cannot_be_archived_has_its_answer(workspace, caplog):
     (workspace.root).mkdir(parents=True)
     (workspace.root / "conversations").write_text("in the way")
