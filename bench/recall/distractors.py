@@ -54,6 +54,8 @@ _CHINESE_TEMPLATES = (
     "在{street}买{item}花了{count}元。", "{number}会议室能坐{count}个人。", "{name}搬到了{street}{count}号。",
 )  # fmt: skip
 
+_PATIENCE = 200
+
 
 def distractors(count: int) -> list[str]:
     """Half of them in each language; the same ones each time."""
@@ -62,10 +64,14 @@ def distractors(count: int) -> list[str]:
     for words, templates in ((_ENGLISH, _ENGLISH_TEMPLATES), (_CHINESE, _CHINESE_TEMPLATES)):
         pool = {key: text.split("|") if "|" in text else text.split() for key, text in words.items()}
         made: dict[str, None] = {}
+        missed = 0
         while len(made) < count // 2:
             values = {key: chosen.choice(options) for key, options in pool.items()}
             numbers = {"number": chosen.randrange(1000, 9999), "count": chosen.randrange(5, 90)}
-            template = templates[len(made) % len(templates)]
-            made[template.format(**values, **numbers, hour=chosen.randrange(5, 11))] = None
+            # One that has nothing new to say is passed over.
+            template = templates[(len(made) + missed // _PATIENCE) % len(templates)]
+            text = template.format(**values, **numbers, hour=chosen.randrange(5, 11))
+            missed += text in made
+            made[text] = None
         found += made
     return found

@@ -1,14 +1,15 @@
 """Examples of what is asked of a memory, and of what is said and asked besides.
 
 They are a scale, not a list to look things up in: `judgement` learns from their vectors what tells the one from the
-other, with whatever model makes them.
+other, with whatever model makes them. Tasks are on both sides: those that touch something of the user's may need what
+is remembered of it.
 """
 
 from __future__ import annotations
 
-__all__ = ["OF_A_MEMORY", "OF_NOBODY"]
+__all__ = ["BESIDES", "OWN_TASKS", "QUESTIONS"]
 
-OF_A_MEMORY = (
+QUESTIONS = (
     "Where did he go to college?", "What's her favourite colour?", "Do they have children?",
     "How old is the user's son?", "What time does she usually get up?", "Which phone does he use?",
     "Who is his manager?", "What does she take with her coffee?", "Where do his parents live?",
@@ -33,7 +34,20 @@ OF_A_MEMORY = (
     "修屋顶花了多少钱？", "谁来吃晚饭？",
 )  # fmt: skip
 
-OF_NOBODY = (
+OWN_TASKS = (
+    "Book a table for tonight.", "Add a column to the users table.", "Fix the login bug.", "Deploy it to production.",
+    "Review my pull request.", "Prepare the slides for Monday.", "Reply to Anna's mail.", "Plan our trip to Rome.",
+    "Order the usual for me.", "Update the readme.", "Set up a meeting with the design team.",
+    "Find a present for my sister.", "Refactor this class.", "Draft the monthly report.", "What is my address?",
+    "Which editor am I using?", "Why did we drop Redis?", "Can we ship today?", "The nightly job failed again.",
+    "I have a meeting in Berlin tomorrow.", "今晚订个位子。", "给用户表加一列。", "修一下登录的问题。",
+    "部署到生产环境。", "帮我看看这个合并请求。", "准备周一的幻灯片。", "回一下小安的邮件。",
+    "安排我们去成都的行程。", "还是给我点老样子。", "更新一下说明文档。", "约设计组开个会。", "给我妹妹挑个礼物。",
+    "重构这个类。", "起草这个月的报告。", "我的地址是什么？", "我用的是哪个编辑器？", "我们为什么不用Redis了？",
+    "今天能发版吗？", "夜里的任务又失败了。", "我明天要去北京开会。",
+)  # fmt: skip
+
+BESIDES = (
     "What is gravity?", "Who discovered penicillin?", "What is the largest ocean?", "How do magnets work?",
     "Explain the theory of evolution.", "When did the Second World War end?", "What is the chemical formula of salt?",
     "Write a song about winter.", "Write an email asking for a refund.", "Translate this into German.",

@@ -14,7 +14,7 @@ __all__ = ["Floats", "Table", "normalised", "products"]
 
 Floats = NDArray[np.float32]
 
-_SAMPLE = 256
+_SAMPLE = 128
 _CLOSEST = 4
 _SAME = 0.999
 

@@ -38,8 +38,8 @@ ASKING, SPEAKER = -0.1, 0.1
 TIME = 0.85
 """A record of just the day that the question names."""
 
-DOUBT = 2.0
-"""How many rare words must match before words alone are trusted."""
+DOUBT, CAUTION = 2.0, 1.3
+"""How many rare words must match before words alone are trusted, and how much less a half-trusted match counts."""
 
 IN_THREAD = 0.67
 """Brings the scores of turns, which have more parts, to those of single records."""
@@ -61,7 +61,7 @@ COVERED_ENOUGH, WORDS_ENOUGH = 0.5, 2
 REPLACED = 1.0
 """How far a record falls behind the one that replaces it."""
 
-CANDIDATES = 200
+CANDIDATES = 100
 """How many records the slower parts of the mix look at."""
 
 _USUAL = 1.6
@@ -81,4 +81,4 @@ def scale(reachable: float, records: int) -> float:
 def trust(best: float, reachable: float, records: int) -> float:
     """How far words alone are trusted, from 0 to 1: if they cover the question, or if many of them match."""
     covered = min(1.0, best / reachable * (SATURATION + 1) / _USUAL) if reachable else 0.0
-    return 1 - (1 - covered) * math.exp(-best / _USUAL / math.log(1 + records) / DOUBT)
+    return float((1 - (1 - covered) * math.exp(-best / _USUAL / math.log(1 + records) / DOUBT)) ** CAUTION)
