@@ -189,7 +189,8 @@ class Connection:
     def _message(self, status: int, details: Json) -> str:
         said = details.get("message")
         if status in (401, 403) and "memshelf_code" not in details:
-            return f"The server does not let this API key do that (status {status}); nothing changed."
+            does_not = "does not know this API key" if status == 401 else "does not let this API key do that"
+            return f"The server {does_not} (status {status}); nothing changed."
         if not isinstance(said, str) or not said:
             return f"The server refused with status {status}; nothing changed."
         return said.replace(self._key, "[key]")[:_MESSAGE_CHARS]
