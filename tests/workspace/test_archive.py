@@ -345,3 +345,21 @@ def _origin():
     from memshelf import Origin
 
     return Origin()
+
+
+@pytest.mark.parametrize("kind", ["folder", "sqlite"])
+async def test_several_event_loops_may_archive_at_the_same_time(tmp_path, kind):
+    async with _archive(kind, tmp_path) as archive:
+
+        def in_a_loop_of_its_own(name):
+            async def body():
+                for number in range(20):
+                    await archive.append([{"role": "user", "content": f"{name} {number}"}])
+
+            asyncio.run(body())
+
+        await asyncio.gather(*(asyncio.to_thread(in_a_loop_of_its_own, name) for name in "abc"))
+        said = [turn.text.split() for turn in await _turns(archive)]
+        assert len(said) == 60
+        for name in "abc":
+            assert [int(number) for whose, number in said if whose == name] == list(range(20))

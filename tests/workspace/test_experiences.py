@@ -229,3 +229,10 @@ async def test_a_workspace_on_stores_names_the_index_by_its_path():
     assert workspace.experience_index_path == EXPERIENCE_INDEX
     await workspace.experiences.learn("Use pnpm instead of npm.")
     assert EXPERIENCE_INDEX in (await workspace.freeze_snapshots()).experiences
+
+
+async def test_what_may_not_be_shown_does_not_stand_before_what_may(experiences):
+    await experiences.learn("The database port 5433 is the port of the test database.", "tool_error")
+    await experiences.learn("Use the test database for experiments.")
+    found = await experiences.recall("which port has the test database")
+    assert [each.lesson for each in found] == ["Use the test database for experiments."]

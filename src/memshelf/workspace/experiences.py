@@ -152,10 +152,10 @@ class Experiences:
         """At most `limit` corrections that matter for a question: those that are about it, then those that had to be
         made more than once. Without a question, the newest."""
         corrections = {each.file: each for each in await self.list() if each.kind == "correction"}
-        if query is None or not query.strip():
+        if not corrections or query is None or not query.strip():
             return [*corrections.values()][:limit]
         order = {file: -at for at, file in enumerate(corrections)}
-        about = await self._recall.rank(query, limit, frozenset(self._known.keys() - corrections.keys()), order)
+        about = await self._recall.rank(query, limit, frozenset(), order)
         repeated = sorted((each for each in corrections.values() if each.times > 1), key=lambda each: -each.times)
         files = dict.fromkeys([*about, *(each.file for each in repeated)])
         return [corrections[file] for file in files if file in corrections][:limit]
@@ -195,8 +195,10 @@ class Experiences:
             self._drop(file)
             if found is not None:
                 entry = read_entry_file(file, found.text)
-                self._known[file] = (found.version, _experience(entry))
-                self._recall.put(entry)
+                experience = _experience(entry)
+                self._known[file] = (found.version, experience)
+                if experience.kind == "correction":  # the others would stand before what may be shown
+                    self._recall.put(entry)
 
     def _drop(self, file: str) -> None:
         if self._known.pop(file, None) is not None:
