@@ -175,6 +175,31 @@ async def test_an_index_that_stays_open_follows_the_memory(opened):
         await kept.aclose()
 
 
+async def test_what_was_embedded_before_a_failure_is_kept(opened):
+    store, kept = opened()
+    for each in range(300):
+        await store.write(f"{each:03}.md", f"likes tea number {each}", expected=None, origin=Origin())
+    embedder = Counting()
+    working, texts = embedder.embed, list[str]()
+
+    async def fails_at_the_end(asked, *, query=False):
+        texts.extend(asked)
+        if len(texts) > 280:
+            raise RuntimeError("killed")
+        return await working(asked, query=query)
+
+    embedder.embed = fails_at_the_end
+    files = FileMeaning(store, kept, embedder=embedder)
+    with pytest.raises(RuntimeError):
+        await files.search("tea", limit=3)
+    await files.aclose()
+    embedder.embed = working
+    assert await _search(opened, embedder) == 300 - 256
+    await store.aclose()
+    if isinstance(kept, DatabaseVectors):
+        await kept.aclose()
+
+
 async def test_redacting_and_purging_erase_the_vectors_at_once(tmp_path):
     database = tmp_path / "m.db"
     store, kept = SqliteFileStore(database), DatabaseVectors(SqliteEngine(database), "default")
@@ -277,11 +302,11 @@ async def _fails(texts, *, query=False):
 
 def test_a_file_is_cut_into_paragraphs_and_items_below_their_headings():
     text = (
-        "---\ndescription: About tea\n---\n# Tea\n\nFirst line\nsecond line.\n\n- one\n  more of one\n- [ ] two\n\n"
-        "## Empty\n## Code\n```\n# no heading\n```\n---\n1. last\n"
+        "---\ndescription: About the drink\n---\n# Tea\n\nFirst line\nsecond line.\n\n- one\n  more of one\n"
+        "- [ ] two\n\n## Empty\n## Code\n```\n# no heading\n```\n---\n1. last\n"
     )
-    assert [(each.line, each.text, each.heading) for each in cut("notes/green-tea.md", text, "About tea")] == [
-        (1, "About tea", "notes green tea"),
+    assert [(each.line, each.text, each.heading) for each in cut("notes/green-tea.md", text, "About the drink")] == [
+        (1, "About the drink", "notes green tea"),
         (6, "First line second line.", "Tea"),
         (9, "one more of one", "Tea"),
         (11, "two", "Tea"),
@@ -290,6 +315,8 @@ def test_a_file_is_cut_into_paragraphs_and_items_below_their_headings():
         (19, "last", "Code"),
     ]
     assert [each.text for each in cut("a.md", "", None)] == ["a"]
-    assert [each.text for each in cut("a.md", "# Title", "Title")] == ["Title"]
+    assert [each.text for each in cut("a.md", "# Title", "# Title")] == ["Title"]
+    assert [each.text for each in cut("a.md", "# Title\n\nText.", "Title")] == ["Text."]
+    assert [each.text for each in cut("a.md", "First line.\nSecond.", "First line.")] == ["First line. Second."]
     assert len(cut("a.md", "x\n\n" * 5_000, None)) == 2_000
     assert max(len(each.text) for each in cut("a.md", "很长" * 5_000, None)) == 600

@@ -7,7 +7,7 @@ import builtins
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -16,15 +16,17 @@ from typing import Protocol
 from memshelf.errors import MemoryStoreError
 from memshelf.files.model import FileEntry, FileText
 from memshelf.meaning.kept import KeptVectors, packed, unpacked
-from memshelf.meaning.passages import CUT, Passage, cut
+from memshelf.meaning.passages import CUT, Passage, called, cut
 from memshelf.records.recall import EmbedderChoice, Recall
 from memshelf.records.retrieval.analysis import ANALYSIS, Analysis, analyse
 from memshelf.records.retrieval.index import Entry
+from memshelf.records.retrieval.terms import pack
 
 __all__ = ["FileHit", "FileMeaning", "Files"]
 
 _AT_ONCE = 64
 _FILES_AT_ONCE = 32
+_KEPT_AT_ONCE = 256
 _PASSAGES_A_FILE = 8
 """How many passages are ranked for each file that is asked for, since a file may have many close ones."""
 
@@ -172,6 +174,9 @@ class FileMeaning:
             await self._embed(analysed)
             new = [entry for each in analysed for entry in self._entries(each)]
             await self._recall.run(partial(self._recall.index.put, new))
+            if len(self._made) >= _KEPT_AT_ONCE:  # so that who stops here has not waited for nothing
+                await self._keep(self._made)
+                self._made = set()
             if progress is not None:
                 progress(at + len(part), len(entries))
 
@@ -227,6 +232,11 @@ class FileMeaning:
 
 def _analysed(entry: FileEntry, file: FileText) -> _Analysed:
     passages = cut(entry.path, file.text, entry.description)
-    # A lone surrogate has no meaning, and no model takes it.
-    analyses = [analyse(each.whole.encode("utf-8", "replace").decode(), turn=False) for each in passages]
+    name, analyses = called(entry.path), list[Analysis]()
+    for each in passages:
+        # A lone surrogate has no meaning, and no model takes it.
+        whole = each.whole.encode("utf-8", "replace").decode()
+        # What the file is called is looked for in each passage, and is no part of what the passage means.
+        terms = pack(f"{name}\n{whole}".encode("utf-8", "replace").decode())
+        analyses.append(replace(analyse(whole, turn=False), terms=terms))
     return _Analysed(entry.path, file.version, passages, analyses)

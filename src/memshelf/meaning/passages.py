@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["CUT", "Passage", "cut"]
+__all__ = ["CUT", "Passage", "called", "cut"]
 
 CUT = 1
 """The version of everything below: vectors of passages that another one cut do not fit."""
@@ -35,14 +35,13 @@ class Passage:
 
 
 def cut(path: str, text: str, description: str | None) -> list[Passage]:
-    """A file's passages: its name and description, then each paragraph and each item of a list. A long one is cut. A
-    heading is a part of what stands below it, and a passage by itself when that is nothing.
+    """A file's passages: each paragraph and each item of a list. A long one is cut. A heading is a part of what stands
+    below it, and a passage by itself when that is nothing. So is a description that the text does not begin with.
 
     Frontmatter is left out, which the description stands for. A file has 2,000 passages at most; what comes after them
     is not found.
     """
-    name = _name(path)
-    found = [Passage(1, description or name, name if description else "")]
+    name, found = called(path), list[Passage]()
     heading, empty, started, parts = name, 0, 0, list[str]()
 
     def end() -> None:
@@ -73,15 +72,15 @@ def cut(path: str, text: str, description: str | None) -> list[Passage]:
     end()
     if empty:
         found.append(Passage(empty, heading, ""))
-    return _without_repeated(found)[:_MOST]
+    own = _HEADING.sub(r"\1", description or "")
+    told = not own or any(own in (each.text, each.heading) or each.text.startswith(own) for each in found)
+    if not told or not found:
+        found.insert(0, Passage(1, own or name, name if own else ""))
+    return found[:_MOST]
 
 
-def _without_repeated(found: list[Passage]) -> list[Passage]:
-    # The description is mostly the first heading or line.
-    return [found[0], *(each for each in found[1:] if each.text != found[0].text or each.heading)]
-
-
-def _name(path: str) -> str:
+def called(path: str) -> str:
+    """What a file is called, in words."""
     return re.sub(r"[/_\-.]+", " ", path.removesuffix(".md")).strip()
 
 

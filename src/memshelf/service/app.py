@@ -45,6 +45,8 @@ def create_app(state: ServiceState) -> ASGIApp:
         del app
         async with expiring(state):
             yield
+        if state.meanings is not None:
+            await state.meanings.aclose()
         await state.shelf.engine.aclose()
 
     app = FastAPI(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import TYPE_CHECKING
 
 from memshelf.service.accounts import Accounts
 from memshelf.service.auth import Gate
@@ -16,13 +17,17 @@ from memshelf.service.rate import RateLimiter
 from memshelf.storage.ids import Mint
 from memshelf.stores.shelf import Shelf
 
+if TYPE_CHECKING:
+    from memshelf.service.meaning import Meanings
+
 __all__ = ["ServiceState"]
 
 
 @dataclass(slots=True)
 class ServiceState:
     """`clock` is a monotonic one. `requests` is where the ids of requests come from, which nobody need be unable to
-    guess. `ending` says that the service takes no new work."""
+    guess. `ending` says that the service takes no new work. `meanings` is there when somebody has searched by meaning:
+    it loads NumPy."""
 
     shelf: Shelf
     config: ServiceConfig
@@ -31,6 +36,7 @@ class ServiceState:
     log: RequestLog = field(default_factory=lambda: RequestLog(None))
     requests: Mint = field(default_factory=lambda: Mint(random=Random().randbytes))  # noqa: S311  # see above
     ending: bool = False
+    meanings: Meanings | None = None
     accounts: Accounts = field(init=False)
     gate: Gate = field(init=False)
     reads: RateLimiter | None = field(init=False)

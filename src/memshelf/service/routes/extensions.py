@@ -4,6 +4,7 @@ verifying, and what the host of an agent needs for a session."""
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from memshelf.files.diff import unified
@@ -39,11 +40,16 @@ from memshelf.service.wire.requests import (
     ViewBasic,
 )
 from memshelf.stores.history import Author, History
+from memshelf.stores.memories import memories_at
+from memshelf.stores.rules import checked_prefix
 from memshelf.stores.search import Search
+from memshelf.stores.shelf import StoreAccess
 from memshelf.stores.verification import Verification
 from memshelf.stores.versions import Versions
 
 __all__ = ["OPERATIONS"]
+
+_EXCERPT_CHARS = 240
 
 
 def _history(call: Call) -> History:
@@ -103,6 +109,8 @@ async def _moment(call: Call, query: MomentQuery) -> Any:
 
 async def _search(call: Call, query: SearchQuery) -> Any:
     """Search the paths and contents of a memory store, the best match first"""
+    if query.by == "meaning":
+        return await _search_by_meaning(call, query)
     search = Search(call.state.shelf, call.caller.workspace_id, call.path["memory_store_id"])
     hits = await search.search(query.query, limit=query.limit, prefix=composed(call, query.path_prefix))
     return {
@@ -115,6 +123,32 @@ async def _search(call: Call, query: SearchQuery) -> Any:
                 "excerpt": hit.excerpt,
             }
             for hit in hits
+        ],
+    }
+
+
+async def _search_by_meaning(call: Call, query: SearchQuery) -> Any:
+    from memshelf.service.meaning import Meanings  # it loads NumPy
+
+    shelf, workspace_id, store_id = call.state.shelf, call.caller.workspace_id, call.path["memory_store_id"]
+    if call.state.meanings is None:
+        call.state.meanings = Meanings(shelf)
+    directory = checked_prefix(composed(call, query.path_prefix), shelf.limits)
+    hits = await call.state.meanings.search(workspace_id, store_id, query.query, limit=query.limit, directory=directory)
+    live = await StoreAccess(shelf, workspace_id, store_id).read(
+        partial(memories_at, version_ids=[hit.version for hit in hits])
+    )
+    return {
+        "type": "memshelf_search",
+        "data": [
+            {
+                "memory": render.memory(live[hit.version], content=False),
+                "score": round(hit.score, 4),
+                "line": hit.line,
+                "excerpt": hit.text[:_EXCERPT_CHARS],
+            }
+            for hit in hits
+            if hit.version in live  # else it was changed or deleted meanwhile
         ],
     }
 

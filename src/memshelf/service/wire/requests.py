@@ -195,6 +195,10 @@ class SearchQuery(_Query):
     query: Annotated[str, StringConstraints(min_length=1, max_length=400)]
     path_prefix: Prefix = "/"
     limit: Annotated[int, Field(ge=1, le=100)] = 20
+    by: Annotated[
+        Literal["words", "meaning"],
+        Field(description="Memories that have a word of the query, or those that are closest to it in meaning."),
+    ] = "words"
 
 
 class DiffQuery(_Query):
