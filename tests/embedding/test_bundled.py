@@ -93,3 +93,42 @@ with threadpoolctl.threadpool_limits(2, user_api="blas"):
 
 def test_threads_are_as_many_as_before_when_the_last_one_leaves():
     subprocess.run([sys.executable, "-c", _LIMITS], check=True)
+
+
+_LIMITS_IN_THREADS = """
+import threading
+import numpy
+import threadpoolctl
+from memshelf.embedding.blas import one_thread
+
+def threads():
+    return {each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"}
+
+def within(entered, leave, seen):
+    with one_thread():
+        seen.append(threads())
+        entered.set()
+        leave.wait(30)
+        seen.append(threads())
+
+before = threads()
+seen = []
+started = [(threading.Event(), threading.Event()) for _ in range(3)]
+workers = [threading.Thread(target=within, args=(*events, seen)) for events in started]
+for worker, (entered, _) in zip(workers, started):
+    worker.start()
+    assert entered.wait(30)
+for worker, (_, leave) in zip(workers, started):  # the first to enter is the first to leave
+    leave.set()
+    worker.join()
+assert seen == [{1}] * 6, seen
+assert threads() == before
+with one_thread():
+    assert threads() == {1}
+assert threads() == before
+"""
+
+
+def test_one_thread_holds_for_whichever_thread_asks_for_it():
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", _LIMITS_IN_THREADS], check=True, env=environment)

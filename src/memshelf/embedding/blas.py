@@ -28,6 +28,7 @@ def one_thread() -> Iterator[None]:
         if _inside == 0:
             if _controller is None:
                 _controller = ThreadpoolController()
+            _take_control(_controller)
             _limit = _controller.limit(limits=1, user_api="blas")
         _inside += 1
     try:
@@ -36,5 +37,14 @@ def one_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
+                assert _controller is not None  # noqa: S101  # it was there when the first one entered
+                _take_control(_controller)
                 _limit.restore_original_limits()  # type: ignore[attr-defined]  # threadpoolctl has no types
                 _limit = None
+
+
+def _take_control(controller: ThreadpoolController) -> None:
+    # For OpenBLAS, threadpoolctl heeds only the first thread that ever set a number, and any other in silence does not.
+    for library in controller.lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):  # since 3.7
+            library.clear_controlling_thread(force=True)
