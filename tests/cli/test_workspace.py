@@ -100,3 +100,20 @@ def test_conversations_are_searched_apart_from_entries(run):
     assert (found["session_id"], found["messages"][0]["content"]) == ("work", "The deadline is in April.")
     assert "deadline" in run("workspace", "search", "deadline", "--conversations").text
     assert run("workspace", "search", "deadline", "--json").json == {"entries": []}
+
+
+def test_the_memory_of_another_program_is_taken_over_and_stays_as_it_is(run, tmp_path):
+    source = tmp_path / "memory"
+    source.mkdir()
+    (source / "MEMORY.md").write_text("- [Tea](tea.md) \u2014 what she drinks\n")
+    entry = "---\nname: Tea\ndescription: what she drinks\ntype: user\n---\n\nDrinks green tea.\n"
+    (source / "tea.md").write_text(entry)
+    imported = run("workspace", "import", str(source), "--user", "ann")
+    assert (imported.code, imported.text) == (0, "Imported: 1 added, 0 were there already, 0 left alone\n")
+    again = run("workspace", "import", str(source), "--user", "ann", "--json").json
+    assert (again["imported"], len(again["unchanged"]), again["left"]) == ([], 1, [])
+    [listed] = run("workspace", "list", "--user", "ann", "--json").json["entries"]
+    assert (listed["title"], listed["description"]) == ("Tea", "what she drinks")
+    assert (source / "tea.md").read_text() == entry
+    missing = run("workspace", "import", "nowhere")
+    assert (missing.code, missing.err.startswith("error: not_found")) == (1, True)

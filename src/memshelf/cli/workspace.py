@@ -16,6 +16,7 @@ from memshelf.cli.memory import disk_path, origin
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import FileFormat
 from memshelf.workspace.entries import EntryInfo, MemoryType
+from memshelf.workspace.importing import import_memories
 from memshelf.workspace.workspace import Workspace
 
 __all__ = ["opened_workspace", "user_option", "workspace", "workspace_option"]
@@ -301,6 +302,41 @@ async def reject(place: Workspace, file: str, *, as_json: bool) -> None:
     """
     await place.reject(file, origin=origin())
     _done("Rejected", file, as_json=as_json)
+
+
+@workspace.command("import")
+@json_option
+@click.option("--replace", is_flag=True, help="Let an entry of the source take the place of one with the same title.")
+@click.argument("source", metavar="FOLDER", shell_complete=disk_paths)
+@_on_workspace
+async def import_(place: Workspace, source: str, *, replace: bool, as_json: bool) -> None:
+    """Copy entries and rules from FOLDER: an Agentica workspace, with all its users, or a folder with MEMORY.md and
+    entries beside it, as Claude Code keeps it, for --user.
+
+    FOLDER stays as it is. To import it again changes nothing. Conversations are not copied.
+
+    \b
+    Examples:
+      memshelf workspace import ~/.agentica/workspace
+      memshelf workspace import ~/.claude/projects/app/memory --user ann
+    """
+    report = await import_memories(disk_path(source), place, replace=replace)
+    if as_json:
+        render.document(
+            {
+                "imported": report.imported,
+                "unchanged": report.unchanged,
+                "shortened": report.shortened,
+                "left": [{"entry": entry, "reason": reason} for entry, reason in report.left],
+            }
+        )
+        return
+    for entry in report.shortened:
+        render.note(f"Shortened: {render.visible_line(entry)}; what was cut from its title stands in the content.")
+    for entry, reason in report.left:
+        render.note(f"Left alone: {render.visible_line(entry)}: {render.visible_line(reason)}")
+    added, present = len(report.imported), len(report.unchanged)
+    render.line(f"Imported: {added} added, {present} were there already, {len(report.left)} left alone")
 
 
 @workspace.command()
