@@ -112,6 +112,9 @@ def within(entered, leave, seen):
         seen.append(threads())
 
 before = threads()
+with one_thread():
+    assert threads() == {1}
+assert threads() == before
 seen = []
 started = [(threading.Event(), threading.Event()) for _ in range(3)]
 workers = [threading.Thread(target=within, args=(*events, seen)) for events in started]
@@ -122,9 +125,6 @@ for worker, (_, leave) in zip(workers, started):  # the first to enter is the fi
     leave.set()
     worker.join()
 assert seen == [{1}] * 6, seen
-assert threads() == before
-with one_thread():
-    assert threads() == {1}
 assert threads() == before
 """
 
