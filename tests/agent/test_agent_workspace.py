@@ -403,6 +403,21 @@ async def test_tools_go_by_their_ids_in_permission_rules(workspace):
     assert ids == {f"memory.workspace.{key}" for key in ("save", "search", "forget", "read", "rules")}
 
 
+async def test_a_permission_rule_that_could_not_apply_is_an_error(workspace):
+    with pytest.raises(ValueError, match="no workspace tool has that ID"):
+        ToolPermissions(rules={"memory.workspace.delete": "deny"})
+    script = Script("one", "two")
+    by_name = ToolPermissions(rules={"save_memory": "deny"})
+    result = await Agent(script.model, workspace=workspace, permissions=by_name).run("hi")
+    assert "goes by its ID, memory.workspace.save" in str(result.failure)
+
+    async def save_memory() -> str:
+        """Save."""
+        return "saved"
+
+    assert (await Agent(script.model, tools=[save_memory], permissions=by_name).run("hi")).status == "completed"
+
+
 # --- extraction -------------------------------------------------------------------------------------------------------
 
 ANSWER = json.dumps(

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from memshelf.files.tools import FILE_TOOLS
 from memshelf.records.tools import RECORD_TOOLS
+from memshelf.workspace.tools import WORKSPACE_TOOLS
 
 __all__ = ["TOOL_ID", "Permission", "ToolPermissionCapability", "ToolPermissions", "tool_id"]
 
@@ -29,6 +30,7 @@ _TOOL_IDS = {
     **{tool.name: tool.id for tool in FILE_TOOLS.values()},
     **{tool.name: tool.id for tool in RECORD_TOOLS.values()},
 }
+_WORKSPACE_IDS = [tool.id for tool in WORKSPACE_TOOLS.values()]  # tools of others may well have the same names
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,9 @@ class ToolPermissionCapability(AbstractCapability[object]):
 
     @override
     async def prepare_tools(self, ctx: RunContext[object], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
+        for each in tool_defs:
+            if each.name in self._permissions.rules and tool_id(each) != each.name:
+                raise ValueError(_by_id(each.name, tool_id(each)))  # it would not apply, and nobody would know
         return [each for each in tool_defs if each.kind != "external" or self._permissions.of(tool_id(each)) != "deny"]
 
     @override
@@ -124,6 +129,10 @@ def _refusal(name: str) -> str:
     return json.dumps({"error": "permission_denied", "message": message}, separators=(",", ":"))
 
 
+def _by_id(name: str, id: str) -> str:
+    return f"Tool permission {name}: that tool goes by its ID, {id}."
+
+
 def _matches(rule: str, tool: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, rule.split("*"))), tool, re.DOTALL) is not None
 
@@ -137,8 +146,8 @@ def _check_rule(rule: str) -> None:
     if not isinstance(rule, str) or not rule or _RULE.fullmatch(rule) is None:
         raise ValueError(f"A tool permission rule is a tool ID or a pattern such as memory.file.*, not {rule!r}.")
     if rule in _TOOL_IDS:
-        raise ValueError(f"Tool permission {rule}: that tool goes by its ID, {_TOOL_IDS[rule]}.")
-    for kind in ("file", "record"):
-        known = [id for id in _TOOL_IDS.values() if id.startswith(f"memory.{kind}.")]
+        raise ValueError(_by_id(rule, _TOOL_IDS[rule]))
+    for kind in ("file", "record", "workspace"):
+        known = [id for id in [*_TOOL_IDS.values(), *_WORKSPACE_IDS] if id.startswith(f"memory.{kind}.")]
         if rule.startswith(f"memory.{kind}.") and not any(_matches(rule, id) for id in known):
             raise ValueError(f"Tool permission {rule}: no {kind} tool has that ID. There are {', '.join(known)}.")
