@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import sqlite3
 from pathlib import Path
 
 import pytest
+
+from conftest import program
+from memshelf.testing.mem0 import FakeMem0
 
 
 @pytest.fixture
@@ -226,11 +230,24 @@ def test_a_terminal_shows_a_table_and_a_bar(run, terminal, memory):
     assert len(_texts(run, "--limit", "200")) == 100
 
 
+async def test_a_mem0_server_is_imported_with_its_key_and_once():
+    server = FakeMem0("mem0_oss", api_key="k")
+    for each in range(5):
+        server.put("ann", f"likes tea number {each}")
+    server.put("bob", "not hers")
+    async with server.served() as url:
+        command = ("records", "import", "--mem0", url, "--user", "ann", "--memory", "user.db#ann", "--json")
+        refused = await asyncio.to_thread(program, *command)
+        assert (refused.code, refused.json["error"]) == (3, "unavailable")
+        for counts in ({"added": 5, "present": 0}, {"added": 0, "present": 5}):
+            imported = await asyncio.to_thread(program, *command, env={"MEM0_API_KEY": "k"})
+            assert imported.json == {"namespace": "ann", **counts}
+    listed = await asyncio.to_thread(program, "records", "list", "--memory", "user.db#ann", "--json")
+    assert [record["text"] for record in listed.json["records"]] == [f"likes tea number {each}" for each in range(5)]
+    assert {record["origin"]["kind"] for record in listed.json["records"]} == {"import"}
+
+
 async def test_a_postgresql_database_holds_records_too(postgres_server, tmp_path):
-    import asyncio
-
-    from conftest import program
-
     place = ("--database", postgres_server.dsn, "--namespace", str(tmp_path))
     missing = await asyncio.to_thread(program, "records", "list", *place)
     assert (missing.code, missing.err[:36]) == (3, "error: unknown_memory: The database ")

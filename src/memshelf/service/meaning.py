@@ -37,7 +37,7 @@ class Meanings:
         if index is None:
             files = _Files(StoreFiles(self._shelf, workspace_id, store_id))
             await files.list()  # there may be no such store
-            index = self._indexes[key] = FileMeaning(files, DatabaseVectors(self._shelf.engine, store_id))
+            index = self._indexes.setdefault(key, FileMeaning(files, DatabaseVectors(self._shelf.engine, store_id)))
         self._indexes.move_to_end(key)
         while len(self._indexes) > _STORES:
             _, oldest = self._indexes.popitem(last=False)
