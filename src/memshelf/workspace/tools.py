@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
 from memshelf.files.tools import failure as file_failure
 from memshelf.limits import FileFormat
 from memshelf.origin import Origin
-from memshelf.workspace.entries import MemoryEntry
-from memshelf.workspace.workspace import Workspace
+
+if TYPE_CHECKING:  # or else whoever asks for the tools' names would load all that a workspace needs
+    from memshelf.workspace.entries import MemoryEntry
+    from memshelf.workspace.workspace import Workspace
 
 __all__ = ["WORKSPACE_TOOLS", "WorkspaceTool", "WorkspaceToolKey", "WorkspaceTools", "failure"]
 
