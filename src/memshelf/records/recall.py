@@ -49,6 +49,9 @@ store that does not embed.
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+_judgements: dict[tuple[str, str, int], Judgement] = {}
+"""What each model's vectors say of questions: the same for all memories, so it is learned once in a process."""
+
 _QUICK_RECORDS = 64
 _TO_SPARE = 16
 """How many more records are ranked than asked for, since some may stand in for those that they replace."""
@@ -68,7 +71,6 @@ class Recall:
         self.embedder = chosen
         self._embedding: set[asyncio.Task[Meaning | None]] = set()
         self._said = False
-        self._judgement: Judgement | None = None
         self._executor: ThreadPoolExecutor | None = None
         self._process = os.getpid()
         self.reset()
@@ -146,14 +148,16 @@ class Recall:
     async def _meaning(self, query: str) -> Meaning | None:
         if self.embedder is None:
             return None
-        if self._judgement is None:
+        made_by = self.embedder.model, self.embedder.version, self.embedder.dimension
+        judgement = _judgements.get(made_by)
+        if judgement is None:
             examples = await self._embed(list(EXAMPLES), query=True)
             if examples is None:
                 return None
             with one_thread():
-                self._judgement = Judgement(examples)
+                judgement = _judgements[made_by] = Judgement(examples)
         vectors = await self._embed([query], query=True)
-        return self._judgement.of(vectors[0]) if vectors is not None else None
+        return judgement.of(vectors[0]) if vectors is not None else None
 
     async def _embed(self, texts: list[str], *, query: bool) -> Floats | None:
         if self.embedder is None:
