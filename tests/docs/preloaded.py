@@ -45,10 +45,17 @@ def preloaded(folder: Path) -> Iterator[Path]:
 
 
 def _serve(address: str) -> None:
+    import click
     import pydantic_ai.models.openai  # noqa: F401  # what a chat needs
 
     import memshelf.cli.conversation
-    import memshelf.cli.story  # noqa: F401
+    import memshelf.cli.story
+    import memshelf.records.backends.sql.store  # noqa: F401
+    from memshelf.cli.program import cli
+
+    with click.Context(cli) as context:  # each command is loaded when it is asked for
+        for name in cli.list_commands(context):
+            cli.get_command(context, name)
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
     with socket.socket(socket.AF_UNIX) as listening:

@@ -136,6 +136,7 @@ def programs(tmp_path_factory):
         yield folder
 
 
+@pytest.mark.timeout(300)  # a page may have a hundred commands, and the machine other things to do
 @pytest.mark.parametrize("page", _PAGES, ids=str)
 def test_commands_do_what_the_document_shows(page, programs, tmp_path, tmp_path_factory):
     with ExitStack() as stack:
