@@ -211,6 +211,33 @@ async def test_keys_that_others_keep_in_the_frontmatter_survive_an_update(opened
     assert stored.endswith("---\n\nNew.")
 
 
+NOT_TO_BE_KEPT = [
+    "n: " + "[" * 900 + "]" * 900, "n: !!bool x", "n: !!int ''", "n: !!float ''", "n: !!timestamp x", "n: 2026-02-30",
+    "n: !!binary '@'", "? [a]\n: b", "n: !!python/object:os.system x",
+]  # fmt: skip
+
+
+async def test_a_key_that_cannot_be_kept_does_not_keep_an_entry_from_being_written(opened):
+    workspace = opened()
+    for number, head in enumerate(NOT_TO_BE_KEPT):
+        text = f"---\nname: Tea {number}\ntype: user\n{head}\n---\n\nOld.\n"
+        await workspace.store.write(f"memory/tea-{number}.md", text, expected=None, origin=Origin())
+        assert await workspace.write_memory_entry(f"Tea {number}", "New.", "user") == f"tea-{number}.md"
+        assert (await workspace.read_entry(f"tea-{number}.md")).content == "New."
+
+
+async def test_what_metadata_says_of_an_entry_ends_when_the_entry_is_written(opened):
+    workspace = opened()
+    text = "---\nname: Tea\nmetadata:\n  type: user\n  source: auto\n  description: old\n  node: 7\n---\n\nGreen.\n"
+    await workspace.store.write("memory/tea.md", text, expected=None, origin=Origin())
+    assert [each.file for each in await workspace.candidates()] == ["tea.md"]
+    assert await workspace.promote("tea.md") == "tea.md"
+    assert await workspace.candidates() == []
+    await workspace.write_memory_entry("Tea", "Black.", "user")
+    stored = (await workspace.store.read("memory/tea.md")).text
+    assert yaml.safe_load(stored.split("---\n")[1]) == {"name": "Tea", "type": "user", "metadata": {"node": 7}}
+
+
 async def test_another_entrys_file_is_never_taken(opened):
     workspace = opened()
     for name in ("user_tea.md", "user_tea_x.md"):

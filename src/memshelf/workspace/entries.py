@@ -172,9 +172,11 @@ def written(title: str, description: str, memory_type: str, content: str, source
     head["type"] = memory_type
     if source == "auto":
         head["source"] = "auto"
-    kept = {key: value for key, value in _kept(before).items() if key not in ("name", "description", "type", "source")}
-    lines = yaml.safe_dump(head | kept, allow_unicode=True, sort_keys=False, width=1_000_000)
-    return f"---\n{lines}---\n\n{content}"
+    return f"---\n{_dumped(head)}{_kept(before)}---\n\n{content}"
+
+
+def _dumped(head: dict[object, object]) -> str:
+    return yaml.safe_dump(head, allow_unicode=True, sort_keys=False, width=1_000_000)
 
 
 def _split(text: str) -> tuple[str | None, str]:
@@ -200,12 +202,22 @@ def _fields(head: str) -> dict[str, str]:
     return {key: value for key, value in every.items() if isinstance(key, str) and isinstance(value, str)}
 
 
-def _kept(text: str) -> dict[object, object]:
+def _kept(text: str) -> str:
+    """The keys of a file's frontmatter that are not an entry's, as YAML; nothing of what cannot be read or written."""
     head, _ = _split(text)
     if head is None:
-        return {}
+        return ""
     try:
         loaded = yaml.load(head, Loader=_TYPED_LOADER)  # noqa: S506  # the C twin of the safe loader
-    except (yaml.YAMLError, RecursionError, ValueError):  # a date that is none is a ValueError
-        return {}
-    return loaded if isinstance(loaded, dict) else {}
+        if not isinstance(loaded, dict):
+            return ""
+        kept = _without_own(loaded)
+        if isinstance(inner := kept.get("metadata"), dict):
+            kept["metadata"] = _without_own(inner)
+        return _dumped(kept) if kept else ""
+    except Exception:  # noqa: BLE001  # of a value that is not what its tag says, the loader raises whatever comes
+        return ""
+
+
+def _without_own(loaded: dict[object, object]) -> dict[object, object]:
+    return {key: value for key, value in loaded.items() if key not in ("name", "description", "type", "source")}
