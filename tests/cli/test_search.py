@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import sqlite3
 from contextlib import closing
@@ -275,7 +276,73 @@ def test_a_directory_that_may_not_be_written_is_searched_all_the_same(tmp_path):
         files = FileMeaning(store, FileVectors(place), embedder=Counting())
         assert [hit.path for hit in await files.search("tea", limit=3)] == ["a.md"]
         await files.aclose()
-        assert [each.name for each in place.parent.iterdir() if each.name.startswith("vectors.")] == []
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("trap", ["folder", "file", "pipe", "new"])
+def test_no_link_is_followed_and_nothing_hangs(tmp_path, trap):
+    memory, elsewhere = tmp_path / "m", tmp_path / "elsewhere"
+    memory.mkdir()
+    (memory / "a.md").write_text("likes tea")
+    elsewhere.mkdir()
+    (elsewhere / "vectors").write_text("mine")
+    control = memory / ".memshelf"
+    if trap == "folder":
+        control.symlink_to(elsewhere)
+    else:
+        control.mkdir()
+        if trap == "pipe":
+            os.mkfifo(control / "vectors")
+        else:
+            (control / ("vectors" if trap == "file" else "vectors.new")).symlink_to(elsewhere / "vectors")
+
+    async def body() -> None:
+        store = DirectoryFileStore(memory)
+        files = FileMeaning(store, FileVectors(control / "vectors"), embedder=Counting())
+        assert [hit.path for hit in await files.search("tea", limit=3)] == ["a.md"]
+        await files.aclose()
+        await store.aclose()
+
+    asyncio.run(body())
+    assert [each.name for each in elsewhere.iterdir()] == ["vectors"]
+    assert (elsewhere / "vectors").read_text() == "mine"
+
+
+def test_what_a_killed_search_left_is_removed_by_the_next(tmp_path):
+    memory = tmp_path / "m"
+    memory.mkdir()
+    (memory / "a.md").write_text("likes tea")
+    control = memory / ".memshelf"
+
+    async def body() -> None:
+        embedder, store = Counting(), DirectoryFileStore(memory)
+        for _ in range(2):
+            await _search(lambda: (store, FileVectors(control / "vectors")), embedder)
+            assert [each.name for each in control.iterdir()] == ["vectors"]
+            (control / "vectors.new").write_text("half of a secret")
+        await _search(lambda: (store, FileVectors(control / "vectors")), embedder)
+        assert [each.name for each in control.iterdir()] == ["vectors"]
+
+    asyncio.run(body())
+    assert b"secret" not in (control / "vectors").read_bytes()
+
+
+def test_a_search_leaves_alone_what_another_one_writes(tmp_path):
+    memory = tmp_path / "m"
+    memory.mkdir()
+    (memory / "a.md").write_text("likes tea")
+    control = memory / ".memshelf"
+    control.mkdir()
+
+    async def body() -> None:
+        store = DirectoryFileStore(memory)
+        with (control / "vectors.new").open("wb") as theirs:
+            fcntl.flock(theirs, fcntl.LOCK_EX)
+            theirs.write(b"theirs")
+            theirs.flush()
+            await _search(lambda: (store, FileVectors(control / "vectors")), Counting())
+            assert (control / "vectors.new").read_bytes() == b"theirs"
 
     asyncio.run(body())
 

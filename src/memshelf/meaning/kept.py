@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import json
+import os
 import re
+import stat
 import struct
-import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import IO, Protocol, TypeAlias
 
 from memshelf.storage.transaction import Engine, Transaction
 
@@ -60,7 +65,10 @@ def unpacked(data: bytes, passages: int, dimension: int) -> Rows | None:
 
 
 class FileVectors:
-    """One file, written anew with each change: what is no longer kept stands nowhere in it."""
+    """One file in a folder of its own, written anew with each change: what is no longer kept stands nowhere in it.
+
+    As whoever may write to a memory may put anything there, no link is followed, and what is read may be anything.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -70,11 +78,17 @@ class FileVectors:
 
     async def keep(self, maker: str, every: Mapping[str, bytes], new: Collection[str]) -> None:
         del new
-        await asyncio.to_thread(self._write, maker, every)
+        versions = [[version, len(each)] for version, each in every.items()]
+        head = json.dumps({"format": _FORMAT, "maker": maker, "versions": versions}).encode()
+        await asyncio.to_thread(self._write, b"\n".join([head, b"".join(every.values())]))
 
     def _load(self, maker: str) -> dict[str, bytes]:
         try:
-            return _parsed(self._path.read_bytes(), maker)
+            with self._folder() as folder:
+                with suppress(OSError):  # there is no such file, or a search is writing it
+                    self._remove_half_written(folder)
+                with open(self._path.name, "rb", opener=partial(_opened, folder)) as file:
+                    return _parsed(file.read(), maker)
         except (
             OSError,
             ValueError,
@@ -84,18 +98,49 @@ class FileVectors:
         ):  # there is none yet, or it is not one of ours
             return {}
 
-    def _write(self, maker: str, every: Mapping[str, bytes]) -> None:
-        versions = [[version, len(each)] for version, each in every.items()]
-        head = json.dumps({"format": _FORMAT, "maker": maker, "versions": versions}).encode()
+    def _write(self, whole: bytes) -> None:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=f"{self._path.name}.")
+        with self._folder() as folder, open(self._new, "ab", opener=partial(_opened, folder)) as file:
+            self._take(folder, file)
+            try:
+                file.truncate(0)
+                file.write(whole)
+                file.flush()
+                os.replace(self._new, self._path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                os.unlink(self._new, dir_fd=folder)
+                raise
+
+    def _remove_half_written(self, folder: int) -> None:
+        with open(self._new, "rb", opener=partial(_opened, folder)) as file:
+            self._take(folder, file)
+            os.unlink(self._new, dir_fd=folder)
+
+    @property
+    def _new(self) -> str:
+        return f"{self._path.name}.new"
+
+    def _take(self, folder: int, file: IO[bytes]) -> None:
+        """Hold the file that is being written; `OSError` when another search does, or has just put it in place."""
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(file.fileno()), os.stat(self._new, dir_fd=folder, follow_symlinks=False)):
+            raise OSError(errno.EAGAIN, "Another search has written it", self._new)
+
+    @contextmanager
+    def _folder(self) -> Iterator[int]:
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            with open(descriptor, "wb") as file:
-                file.write(b"\n".join([head, b"".join(every.values())]))
-            Path(name).replace(self._path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def _opened(folder: int, name: str, flags: int) -> int:
+    descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "It is no file", name)
+    return descriptor
 
 
 def _parsed(whole: bytes, maker: str) -> dict[str, bytes]:
