@@ -35,7 +35,8 @@ QUESTIONS += [f"{name}推荐了什么{what}？" for name in ("赵敏", "李强",
 
 
 async def run(place: Path, data: Path | None = None) -> None:
-    for dataset in (facts(), facts(3_000), *_datasets(data or DATA)):
+    ours = [facts(noise, file) for file in ("facts", "more_facts") for noise in (0, 3_000)]
+    for dataset in (*ours, *_datasets(data or DATA)):
         await _quality(dataset)
     for records in (10_000, 100_000):
         await _speed(place, records)

@@ -53,9 +53,10 @@ def load(path: Path, name: str | None = None) -> Dataset:
     return Dataset(name or meta["name"], scopes)
 
 
-def facts(noise: int = 0) -> Dataset:
-    """The set in `facts.jsonl`, among `noise` facts that answer nothing."""
-    ours = load(Path(__file__).parent / "facts.jsonl", f"facts among {noise:,} others" if noise else "facts")
+def facts(noise: int = 0, file: str = "facts") -> Dataset:
+    """The set in `facts.jsonl` or `more_facts.jsonl`, among `noise` facts that answer nothing."""
+    name = file.replace("_", " ")
+    ours = load(Path(__file__).parent / f"{file}.jsonl", f"{name} among {noise:,} others" if noise else name)
     for records, _ in ours.scopes.values():
         records += [Record(f"d{number}", text) for number, text in enumerate(distractors(noise))]
     return ours
