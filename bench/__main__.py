@@ -1,5 +1,5 @@
 """`make bench`, or `python -m bench [directory] [sqlite] [postgres] [context] [service] [threads] [archive]
-[records[:FOLDER]]`.
+[workspace] [records[:FOLDER]]`.
 
 Without names it runs all of them, and writes what they found to the documentation.
 """
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import archive, context, directory, postgres, records, report, service, sqlite, threads
+from bench import archive, context, directory, postgres, records, report, service, sqlite, threads, workspace
 from bench.measure import SHOWN
 
 BENCHMARKS = {
@@ -23,6 +23,7 @@ BENCHMARKS = {
     "context": context.run,
     "service": service.run,
     "threads": threads.run,
+    "workspace": workspace.run,
     "archive": archive.run,
     "records": records.run,
 }

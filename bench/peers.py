@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["A13N_LISTING", "HARNESS_WRITES", "ask"]
+__all__ = ["A13N_LISTING", "AGENTICA_RECALL", "HARNESS_WRITES", "ask"]
 
 _PEERS = Path(__file__).parent.parent / ".venv-peers"
 
@@ -49,6 +49,34 @@ async def main(database):
     print(json.dumps(statistics.median(taken)))
 
 asyncio.run(main(sys.argv[1]))
+"""
+
+AGENTICA_RECALL = """
+import asyncio, json, sys, tempfile
+from pathlib import Path
+from agentica import Workspace
+
+async def main(folder, described, kind):
+    sys.path.insert(0, folder)
+    from figures import figure
+    rows = lambda name: [json.loads(line) for line in (Path(folder) / name).read_text().splitlines()]
+    memories, queries = rows("memories.jsonl"), rows("queries.jsonl")
+    with tempfile.TemporaryDirectory() as place:
+        workspace = Workspace(place)
+        workspace.initialize()
+        for each in memories:
+            await workspace.write_memory_entry(
+                title=each["title"], content=each["content"], memory_type=each["type"],
+                description=each["description"] if described == "1" else "",
+            )
+        found = []
+        for query in queries:
+            text = await workspace.get_relevant_memories(query=query["q"], limit=10) or ""
+            places = {each["id"]: text.find(each["content"]) for each in memories}
+            found.append(sorted((id for id, at in places.items() if at >= 0), key=places.get))
+        print(json.dumps(figure(queries, found, kind)))
+
+asyncio.run(main(*sys.argv[1:]))
 """
 
 

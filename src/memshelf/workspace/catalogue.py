@@ -125,15 +125,16 @@ class Catalogue:
     async def refresh(self, *, hurried: bool = False) -> None:
         """Take in what was changed since the last time, by whomever.
 
-        Among very many entries in a directory, a file that somebody changed in place may be noticed a moment later;
-        `hurried`, also one that was added or removed.
+        Among very many entries in a directory, a file that somebody changed in place may be noticed a moment later.
+        `hurried`, as before a write, takes no notice of those, and among very many also not of others.
         """
         turn = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with turn:
             glanced = self._glance(self._directories) if self._glance is not None else None
             started = time.monotonic()
+            same = self._glance is not None and self._cursor is not None and glanced == self._glanced
             recent = len(self._versions) > _MANY and started - self._looked < _RARELY * self._took
-            if recent and self._glance is not None and (hurried or glanced == self._glanced):
+            if (same and (hurried or recent)) or (hurried and recent and self._glance is not None):
                 return
             await self._refresh()
             self._looked, self._glanced = time.monotonic(), glanced

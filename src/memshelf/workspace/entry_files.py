@@ -29,15 +29,22 @@ class EntryFiles:
     async def write(self, draft: EntryDraft, origin: Origin) -> str:
         """Store an entry in its own file, or in a new one, and answer the file's name."""
         await self._catalogue.refresh(hurried=True)
-        known = self._catalogue.named(draft.memory_type, draft.title)
-        known.sort(key=lambda each: each.source, reverse=True)  # a confirmed entry before a candidate
-        own = [each.file for each in known if draft.source in (each.source, "confirmed")]
+        own = self._own(draft)
+        if own and await find(self._store, self._catalogue.path_of(own[0])) is None:
+            await self._catalogue.refresh()  # somebody moved it a moment ago
+            own = self._own(draft)
         for file in (*own, *file_names(draft.memory_type, draft.title)):
             entry = await self._write_at(file, draft, origin)
             if entry is not None:
                 await self._show({file: entry.info if entry.source == "confirmed" else None})
                 return file
         raise MemoryStoreError("already_exists", "Other files have all the names that this entry could have.")
+
+    def _own(self, draft: EntryDraft) -> list[str]:
+        """The files in which the entry may be already."""
+        known = self._catalogue.named(draft.memory_type, draft.title)
+        known.sort(key=lambda each: each.source, reverse=True)  # a confirmed entry before a candidate
+        return [each.file for each in known if draft.source in (each.source, "confirmed")]
 
     async def _write_at(self, file: str, draft: EntryDraft, origin: Origin) -> MemoryEntry | None:
         """Write the entry in a file that is free or its own; `None` when the file is another's."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from memshelf.workspace.entries import EntryInfo
@@ -83,6 +84,7 @@ def _target(path: str) -> str:
     )
 
 
+@lru_cache(maxsize=4_096)  # of an index, all lines but one are those of the time before
 def _file(line: str, under: str) -> str | None:
     """The file that a row leads to, in the memory's directory; `None` for a line that is no row."""
     if "](" not in line or (match := _ROW.match(line)) is None:
