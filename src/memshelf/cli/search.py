@@ -34,7 +34,8 @@ async def search(memory: str, query: str, *, limit: int, under: str, no_cache: b
 
     QUERY and files may be in English or Chinese, and need share no word; for exact words there is `files grep`. It
     needs the extra "embed", and goes by words without it. What was read once is kept, as vectors, for the next search:
-    in the SQLite file itself, or in .memshelf/vectors of the directory. Finding nothing is no failure.
+    in the SQLite file itself, or in .memshelf/vectors of the directory. There is always a closest file: the score, from
+    0 to 1, says how close.
 
     \b
     Examples:
