@@ -20,7 +20,6 @@ from pydantic_ai.models.function import FunctionModel
 from responses_api import ResponsesApi, message
 from scripted import Script, call, returns, said
 
-from forked import finish, fork
 from memshelf import (
     Agent,
     AgentSpec,
@@ -408,6 +407,8 @@ def test_run_sync_works_in_several_threads():
 
 
 def test_run_sync_works_in_a_process_that_was_forked_after_it():
+    from forked import finish, fork  # not known to the process that this module is run in to be killed
+
     script = Script("one", "two")
     agent = Agent(script.model, add_history_to_context=True)
     agent.run_sync("a")
