@@ -10,6 +10,7 @@ import yaml
 from memshelf.files.edits import find
 from memshelf.origin import Origin
 from memshelf.testing import refused
+from memshelf.workspace.entries import read_entry_file, written
 
 TITLES = [
     "C++", "C#", "C", "c", "🎉", "🎊", "Deploy", "deploy", "a/b", "a\\b", "a_b", "a b", "../../etc/passwd", ".", "..",
@@ -245,3 +246,29 @@ async def test_another_entrys_file_is_never_taken(opened):
     file = await workspace.write_memory_entry("Tea", "Green.", "user")
     assert file not in ("user_tea.md", "user_tea_x.md")
     assert (await find(workspace.store, "memory/user_tea.md")).text == "A note of mine.\n"
+
+
+def test_what_is_written_without_yaml_is_what_yaml_would_write():
+    words = [
+        "true",
+        "No",
+        "null",
+        "Y",
+        "a b",
+        "A, b (c)",
+        "x-y",
+        "日期 2026",
+        "a: b",
+        "a #b",
+        "- a",
+        "end-",
+        "é",
+        "a  b",
+        "0x1",
+        "e1",
+    ]
+    for title in [*TITLES, *words]:
+        text = written(title, title, "user", "", "confirmed")
+        head = yaml.safe_load(text.split("---\n")[1])
+        assert head == {"name": title, "description": title, "type": "user"}
+        assert read_entry_file("x.md", text).title == title

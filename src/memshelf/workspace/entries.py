@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 import yaml
 
+from memshelf.errors import MemoryStoreError
 from memshelf.limits import FileFormat
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "file_names",
     "folded",
     "read_entry_file",
+    "taken_meanwhile",
     "written",
 ]
 
@@ -41,6 +43,8 @@ _HEADING = re.compile(r"\s*#{1,6}[ \t]+(.+)")
 _LINE = re.compile(r"([A-Za-z_]+):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TYPED_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PLAIN = re.compile(r"[^\W\d_](?:[\w ,()/+-]*[\w)])?")
+_MEANT_OTHERWISE = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _NOT_A_WORD = re.compile(r"[^\w-]+|_+")
 
 
@@ -140,6 +144,11 @@ def file_names(memory_type: MemoryType, title: str) -> Iterator[str]:
         yield f"{stem}_{number}.md"
 
 
+def taken_meanwhile(error: MemoryStoreError, path: str) -> bool:
+    """Whether a file was not made because there is one since a moment ago, and not because something is in its way."""
+    return error.code == "already_exists" and error.current is not None and error.current.path == path
+
+
 def read_entry_file(file: str, text: str) -> MemoryEntry:
     """The entry in a file, whoever wrote it.
 
@@ -176,7 +185,14 @@ def written(title: str, description: str, memory_type: str, content: str, source
 
 
 def _dumped(head: dict[object, object]) -> str:
+    if all(isinstance(value, str) and _is_plain(value) for value in head.values()):
+        return "".join(f"{key}: {value}\n" for key, value in head.items())  # a tenth of what YAML takes for it
     return yaml.safe_dump(head, allow_unicode=True, sort_keys=False, width=1_000_000)
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a text, as it is, means itself in YAML; of a few that do, it is not said."""
+    return _PLAIN.fullmatch(value) is not None and value.lower() not in _MEANT_OTHERWISE
 
 
 def _split(text: str) -> tuple[str | None, str]:

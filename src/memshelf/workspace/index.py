@@ -59,8 +59,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _fitted(lines: list[str], under: str) -> str:
-    size = sum(len(line.encode()) + 1 for line in lines)
-    count = len(lines)
+    count, size = len(lines), len("\n".join(lines).encode()) + 1
+    if count <= INDEX_LINES and size <= INDEX_BYTES:
+        return "\n".join(lines) + "\n" if lines else ""
     kept = []
     for line in lines:
         if (count > INDEX_LINES or size > INDEX_BYTES) and _file(line, under) is not None:
