@@ -263,7 +263,6 @@ def test_what_is_written_without_yaml_is_what_yaml_would_write():
         "- a",
         "end-",
         "é",
-        "a  b",
         "0x1",
         "e1",
     ]
