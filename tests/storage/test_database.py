@@ -445,3 +445,22 @@ async def test_a_writer_that_does_not_finish_makes_others_unavailable_not_hang(d
     other.close()
     await database.write(insert("later"))
     assert await words(database) == ["later"]
+
+
+async def test_a_system_without_threads_to_give_is_unavailable_for_as_long(tmp_path, monkeypatch):
+    user = User()
+    database = Database.shared(tmp_path / "some.db", user, durable=False)
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name.startswith("memshelf-sqlite"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    calls = [database.read(lambda connection: None), database.write(lambda connection: None)]
+    for call in calls:
+        await refused("unavailable", asyncio.wait_for(call, 10))
+    monkeypatch.undo()
+    assert await database.write(lambda connection: 7) == 7
+    await database.release(user)

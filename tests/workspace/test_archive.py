@@ -218,6 +218,12 @@ async def test_a_long_text_is_archived_whole(archive):
     assert said[-1] == ("assistant", "Noted: green tea.")
 
 
+async def test_very_many_short_messages_are_archived_at_once(archive):
+    await archive.append([{"role": "assistant", "content": f"{number}"} for number in range(6_000)])
+    said = [text for turn in await _turns(archive) for _, text in turn.messages]
+    assert said == [f"{number}" for number in range(6_000)]
+
+
 # In a directory
 
 
@@ -270,6 +276,15 @@ async def test_links_lead_nowhere(tmp_path):
         assert refusal.value.code == "unavailable"
         assert await archive.search("tea") == []
     assert (outside / "2026-11-30.md").read_text().count("##") == 1
+
+
+async def test_a_pipe_in_the_place_of_a_day_is_unavailable(tmp_path):
+    (tmp_path / "conversations").mkdir()
+    os.mkfifo(tmp_path / "conversations/2026-11-30.md")
+    async with _archive("folder", tmp_path) as archive:
+        with pytest.raises(MemoryStoreError) as refusal:
+            await archive.append(TEA)
+    assert refusal.value.code == "unavailable"
 
 
 async def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from memshelf import DirectoryFileStore, InProcessFileStore, MemoryStoreError, SqliteFileStore, Workspace
+from memshelf.testing import refused
 from memshelf.workspace.experiences import EXPERIENCE_INDEX, Experiences
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -236,3 +237,10 @@ async def test_what_may_not_be_shown_does_not_stand_before_what_may(experiences)
     await experiences.learn("Use the test database for experiments.")
     found = await experiences.recall("which port has the test database")
     assert [each.lesson for each in found] == ["Use the test database for experiments."]
+
+
+async def test_a_file_in_the_place_of_the_experiences_is_told_of_at_once(tmp_path):
+    workspace = Workspace(tmp_path, embedder=None)
+    workspace.initialize()
+    (tmp_path / "users" / "default" / "experiences").write_text("")
+    await refused("already_exists", workspace.experiences.learn("Use pnpm."))

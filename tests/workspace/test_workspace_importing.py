@@ -101,3 +101,11 @@ async def test_a_folder_with_entries_beside_the_index_is_imported(tmp_path, dire
 
 async def test_nowhere_is_not_found(tmp_path, directory):
     await refused("not_found", import_memories(tmp_path / "nowhere", directory()))
+
+
+async def test_standing_rules_that_are_no_text_do_not_cost_the_other_users(theirs, directory):
+    (theirs / "users" / "ann.b" / "AGENTS.md").write_bytes("规则\n".encode("gbk"))
+    (theirs / "users" / "ann.b" / "MEMORY.md").write_bytes("索引\n".encode("gbk"))
+    report = await import_memories(theirs, directory())
+    assert [name for name, _ in report.left] == ["ann.b: AGENTS.md"]
+    assert {"ann.b: feedback_tea.md", "default: AGENTS.md"} <= set(report.imported)

@@ -168,6 +168,32 @@ async def test_what_is_no_entry_is_left_alone(directory, tmp_path):
     assert (folder / "user_tea.md").read_bytes() == b"\xff\xfe not text"
 
 
+@pytest.mark.parametrize("index", ["text of another encoding", "link"])
+async def test_entries_are_found_although_the_index_is_no_text(directory, tmp_path, index):
+    root = tmp_path / "users" / "default"
+    (root / "memory").mkdir(parents=True)
+    (root / "memory" / "tea.md").write_text("# Tea\nGreen.")
+    if index == "link":
+        (root / "MEMORY.md").symlink_to(tmp_path / "elsewhere")
+    else:
+        (root / "MEMORY.md").write_bytes("我的笔记\n".encode("gbk"))
+    workspace = directory()
+    assert [each.title for each in await workspace.search("tea")] == ["Tea"]
+    assert await workspace.write_memory_entry("Coffee", "Never.", "user") == "user_coffee.md"
+    if index == "link":
+        assert not (tmp_path / "elsewhere").exists()
+    else:
+        assert (root / "MEMORY.md").read_bytes() == "我的笔记\n".encode("gbk")
+
+
+async def test_rules_of_a_working_directory_that_was_removed_are_none(directory, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert await directory().rules(".") == []
+    assert await directory().rules("a\0b") == []
+
+
 async def test_a_folder_with_entries_beside_the_index_is_read_as_it_is(tmp_path):
     (tmp_path / "MEMORY.md").write_text("# Memory\n- [Testing](feedback_testing.md) — no mocks\n")
     (tmp_path / "feedback_testing.md").write_text(

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from memshelf import Workspace, WorkspaceConfig
+from memshelf import MemoryStoreError, Workspace, WorkspaceConfig
+from memshelf.testing import refused
 from memshelf.workspace.users import checked_user, directory_name, user_of
 
 ODD = [
@@ -111,10 +112,20 @@ async def test_a_link_in_the_place_of_a_user_is_removed_and_not_followed(directo
     outside.mkdir()
     (tmp_path / "users").mkdir()
     (tmp_path / "users" / "eve").symlink_to(outside)
-    (outside / "note.txt").write_bytes(b"\xff not memory")
+    (outside / "note.md").write_text("Somebody else's.")
     assert await directory().delete_user("eve", confirm=True)
-    assert (outside / "note.txt").exists()
+    assert [path.name for path in outside.iterdir()] == ["note.md"]
     assert await directory().list_users() == []
+
+
+async def test_a_file_in_the_place_of_the_users_is_said_to_be_unavailable(directory, tmp_path):
+    (tmp_path / "users").write_text("")
+    workspace = directory()
+    await refused("unavailable", workspace.list_users())
+    await refused("unavailable", workspace.write_memory_entry("T", "x", "user"))
+    with pytest.raises(MemoryStoreError) as refusal:
+        workspace.initialize()
+    assert refusal.value.code == "unavailable"
 
 
 def test_initialising_makes_what_a_person_looks_for_and_can_be_repeated(tmp_path):
@@ -166,3 +177,17 @@ async def test_a_closed_workspace_opens_again(tmp_path):
     await workspace.write_memory_entry("Coffee", "Black.", "user")
     await workspace.aclose()
     assert len(await Workspace(tmp_path, embedder=None).list_entries()) == 2
+
+
+async def test_one_workspace_serves_any_number_of_users(directory):
+    workspace = directory()
+    users = [f"user-{number}" for number in range(100)]
+    for user in users:
+        workspace.set_user(user)
+        await workspace.write_memory_entry("Name", f"I am {user}.", "user")
+    for user in users:
+        workspace.set_user(user)
+        [entry] = await workspace.list_entries()
+        assert entry.hook == f"I am {user}."
+    assert len(workspace._users) < 50
+    assert await workspace.list_users() == sorted(users)

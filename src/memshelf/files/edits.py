@@ -21,7 +21,7 @@ from memshelf.files.protocol import FileStore, HistoryFileStore
 from memshelf.limits import FileFormat
 from memshelf.origin import Origin
 
-__all__ = ["Written", "append", "create", "edit", "find", "move"]
+__all__ = ["Written", "append", "create", "edit", "find", "find_text", "move"]
 
 Change = Callable[[FileText | None], str]
 
@@ -41,6 +41,16 @@ async def find(store: FileStore, path: str) -> FileText | None:
         return await store.read(path)
     except MemoryStoreError as error:
         if error.code == "not_found":
+            return None
+        raise
+
+
+async def find_text(store: FileStore, path: str) -> FileText | None:
+    """`find`, for which what a person put there that is no text, or no file, is not there."""
+    try:
+        return await find(store, path)
+    except MemoryStoreError as error:
+        if error.code in ("invalid_file", "invalid_path"):
             return None
         raise
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -240,10 +242,15 @@ class Journal:
     def _open(self, at: int | None) -> tuple[int, bool]:
         while True:
             try:
-                return os.open(self._name, _APPEND, dir_fd=at), False
+                descriptor = os.open(self._name, _APPEND, dir_fd=at)
             except FileNotFoundError:
                 if at is None:
                     private_directory(os.path.dirname(self.path), durable=self._durable)
+            else:
+                if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    return descriptor, False
+                os.close(descriptor)  # what is written to a pipe is gone
+                raise OSError(errno.EINVAL, "Not a regular file")
             with suppress(FileExistsError):
                 return os.open(self._name, _APPEND | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=at), True
 

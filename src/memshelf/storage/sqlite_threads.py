@@ -17,7 +17,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from memshelf.storage.jobs import Job, settle
-from memshelf.storage.sqlite_connection import connect, identify, refusal
+from memshelf.storage.sqlite_connection import connect, identify, refusal, unavailable
 
 __all__ = ["DatabaseThread", "Reader", "Session", "Stop"]
 
@@ -156,10 +156,14 @@ class DatabaseThread:
         return session.identity if session is not None else None
 
     def submit(self, job: Job) -> None:
-        with self._lock:
-            if self._session is None:
-                self._session = _start(self._new_session(), self._name)
-            self._session.queue.put(job)
+        try:
+            with self._lock:
+                if self._session is None:
+                    self._session = _start(self._new_session(), self._name)
+                self._session.queue.put(job)
+        except RuntimeError as error:  # the system has no thread to give
+            job.error = unavailable(error)
+            settle([job])
 
     def stop(self) -> Callable[[], object]:
         """End the thread once it has done what was submitted; call the answer to wait for that."""

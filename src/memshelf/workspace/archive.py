@@ -26,7 +26,7 @@ __all__ = ["PART_BYTES", "ConversationArchive"]
 PART_BYTES = 16_384
 """In a store that only takes whole files, a day's file of this size is left, and the day goes on in the next part."""
 
-_PIECE_CHARS = 8_000
+_PIECE_CHARS, _SPEAKER_CHARS = 8_000, 20
 _FILE = re.compile(r"(\d{4}-\d\d-\d\d)(?:\.(\d{3,}))?\.md")
 _TRIES = 200
 _LONGEST_WAIT = 0.02
@@ -213,8 +213,8 @@ def _pieces(said: list[Said]) -> Iterator[list[Said]]:
         rest = text
         while rest:
             piece.append((speaker, rest[:room]))
-            rest, room = rest[room:], room - len(rest[:room])
-            if not room:
+            rest, room = rest[room:], room - len(rest[:room]) - _SPEAKER_CHARS
+            if room <= 0:
                 yield piece
                 piece, room = [], _PIECE_CHARS
     if piece:

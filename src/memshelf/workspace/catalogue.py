@@ -12,7 +12,7 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.edits import find
+from memshelf.files.edits import find_text
 from memshelf.files.format import validate_path
 from memshelf.files.model import Changes, FileEntry, FullResync
 from memshelf.files.protocol import FileStore, ListsWithChanges
@@ -105,22 +105,17 @@ class Catalogue:
     async def rank(self, query: str, limit: int, without: frozenset[str] = frozenset()) -> list[str]:
         """The files of at most `limit` entries that the query is about, best first; of equals, the newest."""
         files = await self.recall.rank(query, limit, without, self.order)
-        if self._remembered is not None and self._news >= _WORTH_KEEPING:
+        if self._remembered is not None and self._news - self.recall.waiting >= _WORTH_KEEPING:
             await asyncio.to_thread(self._keep, self._remembered)
         return files
 
     def _keep(self, remembered: Remembered) -> None:
-        """Spare the next process the reading, once there is much to read, and all of it is known."""
+        """Spare the next process the reading and embedding, once there is much to spare."""
         with self._changing:
-            news, versions, entries = self._news, dict(self._versions), dict(self.entries)
-        learned = {}
-        for path, version in versions.items():
-            known = self.recall.learned(version, entries[self.file_of(path)])
-            if known is None:
-                return
-            learned[path] = known
-        remembered.save(learned)
-        self._news -= news
+            self._news = self.recall.waiting
+            versions, entries = dict(self._versions), dict(self.entries)
+        known = {path: self.recall.learned(version, entries[self.file_of(path)]) for path, version in versions.items()}
+        remembered.save({path: each for path, each in known.items() if each is not None})
 
     async def refresh(self, *, hurried: bool = False) -> None:
         """Take in what was changed since the last time, by whomever.
@@ -181,18 +176,13 @@ class Catalogue:
         return rest
 
     async def _oldest_first(self, paths: list[str]) -> list[str]:
-        index = await find(self._store, self._config.memory_md)
+        index = await find_text(self._store, self._config.memory_md)
         rows = listed_files(index.text if index is not None else "", self._config.entries_under)
         place = {file: number for number, file in enumerate(rows)}
         return sorted(paths, key=lambda path: (place.get(self.file_of(path), -1), path))
 
     async def _read(self, path: str) -> None:
-        try:
-            found = await find(self._store, path)
-        except MemoryStoreError as error:
-            if error.code not in ("invalid_file", "invalid_path"):
-                raise
-            found = None  # no text, or replaced by something that is no file
+        found = await find_text(self._store, path)
         if found is None:
             self.forget(path)
         else:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from weakref import WeakValueDictionary
 
+from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory import DirectoryFileStore
 from memshelf.files.protocol import FileStore
 from memshelf.workspace.config import WorkspaceConfig
@@ -27,7 +29,7 @@ class DirectoryUsers:
         self._config = config
         self._users = path / config.users_dir
         self._durable = durable
-        self._stores: dict[str, DirectoryFileStore] = {}
+        self._stores: WeakValueDictionary[str, DirectoryFileStore] = WeakValueDictionary()
 
     def root(self, user_id: str) -> Path:
         return self._users / directory_name(user_id)
@@ -38,10 +40,12 @@ class DirectoryUsers:
         return store
 
     def prepare(self, user_id: str) -> None:
-        _prepare(self.root(user_id), self._config)
+        with _refusals():
+            _prepare(self.root(user_id), self._config)
 
     async def users(self) -> list[str]:
-        return await asyncio.to_thread(self._list)
+        with _refusals():
+            return await asyncio.to_thread(self._list)
 
     def _list(self) -> list[str]:
         try:
@@ -55,12 +59,14 @@ class DirectoryUsers:
         root = self.root(user_id)
         if not await asyncio.to_thread(os.path.lexists, root):
             return False
-        await self.open(user_id).purge()  # takes its turn among the writers
-        await asyncio.to_thread(_remove, root)
+        if not await asyncio.to_thread(root.is_symlink):
+            await self.open(user_id).purge()  # takes its turn among the writers
+        with _refusals():
+            await asyncio.to_thread(_remove, root)
         return True
 
     async def aclose(self) -> None:
-        for store in self._stores.values():
+        for store in list(self._stores.values()):
             await store.aclose()
 
 
@@ -83,7 +89,8 @@ class OneFolder:
 
     def prepare(self, user_id: str) -> None:
         del user_id
-        _prepare(self._folder, self._config)
+        with _refusals():
+            _prepare(self._folder, self._config)
 
     async def users(self) -> list[str]:
         return ["default"]
@@ -116,8 +123,16 @@ def _prepare(root: Path, config: WorkspaceConfig) -> None:
         os.close(os.open(root / config.agent_md, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MemoryStoreError("unavailable", f"The system refuses: {error.strerror or error}.") from error
+
+
 def _remove(root: Path) -> None:
     if root.is_symlink():
-        root.unlink()  # what it leads to is emptied already
+        root.unlink()  # what it leads to is somebody else's
     else:
         shutil.rmtree(root)

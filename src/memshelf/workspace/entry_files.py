@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.edits import find
+from memshelf.files.edits import find, find_text
 from memshelf.files.protocol import FileStore
 from memshelf.origin import Origin
 from memshelf.workspace.catalogue import Catalogue
-from memshelf.workspace.entries import EntryDraft, EntryInfo, MemoryEntry, file_names, read_entry_file
+from memshelf.workspace.entries import EntryDraft, EntryInfo, MemoryEntry, file_names, read_entry_file, taken_meanwhile
 from memshelf.workspace.index_file import IndexFile
 
 __all__ = ["EntryFiles"]
@@ -64,7 +64,7 @@ class EntryFiles:
                 async with self._catalogue.changing(path):
                     version = await self._store.write(path, text, expected=expected, origin=origin)
             except MemoryStoreError as error:
-                if error.code == "version_mismatch" or (error.code == "already_exists" and _is_at(error, path)):
+                if error.code == "version_mismatch" or taken_meanwhile(error, path):
                     continue
                 raise
             entry = read_entry_file(file, text)
@@ -86,7 +86,7 @@ class EntryFiles:
 
     async def load(self, files: list[str]) -> list[MemoryEntry]:
         """The entries in those of the files that are still there."""
-        found = [await find(self._store, self._catalogue.path_of(file)) for file in files]
+        found = [await find_text(self._store, self._catalogue.path_of(file)) for file in files]
         return [read_entry_file(file, text.text) for file, text in zip(files, found, strict=True) if text is not None]
 
     async def promote(self, file: str, origin: Origin) -> str:
@@ -111,7 +111,3 @@ class EntryFiles:
         await self._show({self._catalogue.file_of(path): None})
         if current is None:
             raise MemoryStoreError("not_found", f"There is no entry {self._catalogue.file_of(path)}.")
-
-
-def _is_at(error: MemoryStoreError, path: str) -> bool:
-    return error.current is not None and error.current.path == path

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from memshelf.credentials import SecretsPolicy, admit, check_policy
 from memshelf.errors import MemoryStoreError
-from memshelf.files.edits import find
+from memshelf.files.edits import find, find_text
 from memshelf.files.format import validate_path
 from memshelf.files.protocol import FileStore
 from memshelf.origin import Origin
@@ -24,7 +24,7 @@ from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.conversation import Said, said_in
 from memshelf.workspace.corrections import correction_in
-from memshelf.workspace.entries import MemoryEntry, folded, read_entry_file, written
+from memshelf.workspace.entries import MemoryEntry, folded, read_entry_file, taken_meanwhile, written
 from memshelf.workspace.index_file import IndexFile
 from memshelf.workspace.recall import EntryRecall
 
@@ -127,7 +127,7 @@ class Experiences:
                 expected = found.version if found is not None else None
                 await self._store.write(_UNDER + file, text, expected=expected, origin=origin)
             except MemoryStoreError as error:
-                if error.code not in ("version_mismatch", "already_exists"):
+                if error.code != "version_mismatch" and not taken_meanwhile(error, _UNDER + file):
                     raise
             else:
                 return read_entry_file(file, text)
@@ -186,12 +186,7 @@ class Experiences:
         for file, version in listed.items():
             if file in self._known and self._known[file][0] == version:
                 continue
-            try:
-                found = await find(self._store, _UNDER + file)
-            except MemoryStoreError as error:
-                if error.code not in ("invalid_file", "invalid_path"):
-                    raise
-                found = None  # no text, or replaced by something that is no file
+            found = await find_text(self._store, _UNDER + file)
             self._drop(file)
             if found is not None:
                 entry = read_entry_file(file, found.text)

@@ -96,7 +96,12 @@ async def _import_user(root: Path, into: Workspace, report: ImportReport, *, rep
         report.imported.append(name)
         if (title, description) != (entry.title, entry.description):
             report.shortened.append(name)
-    await _import_rules(root, into, report)
+    try:
+        await _import_rules(root, into, report)
+    except MemoryStoreError as error:
+        if error.code in ("unavailable", "write_unconfirmed"):
+            raise
+        report.left.append((f"{into.user_id}: {into.config.agent_md}", str(error)))
 
 
 async def _entries(root: Path) -> AsyncIterator[MemoryEntry]:

@@ -26,9 +26,12 @@ def repository_rules(cwd: Path, name: str) -> list[RuleFile]:
     Without a `.git` above, only the directory's own. A file that is not UTF-8, no regular file or over 64 KiB is left
     out, as is a link that leads out of the repository.
     """
-    cwd = cwd.absolute()
+    try:
+        cwd = cwd.absolute()
+    except OSError:  # the working directory was removed
+        return []
     above = [cwd, *cwd.parents]
-    root = next((directory for directory in above if (directory / ".git").exists()), cwd)
+    root = next((directory for directory in above if os.path.exists(directory / ".git")), cwd)
     chain = [directory for directory in reversed(above) if directory == root or root in directory.parents]
     return [found for directory in chain if (found := _read(directory / name, root)) is not None]
 
@@ -38,7 +41,7 @@ def _read(path: Path, root: Path) -> RuleFile | None:
         if not path.resolve().is_relative_to(root.resolve()):
             return None
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except (OSError, RuntimeError):  # missing, unreadable, or links in a circle
+    except (OSError, RuntimeError, ValueError):  # missing, unreadable, links in a circle, or no path at all
         return None
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
