@@ -123,3 +123,27 @@ async def test_vectors_are_kept_with_the_model_that_made_them(many, tmp_path):
     assert Letters.asked == 0
     await opened("2").search("zebra7")
     assert Letters.asked > MANY
+
+
+async def test_vectors_made_so_far_are_kept(many, tmp_path):
+    for number in range(MANY, MANY + 120):
+        (tmp_path / "users" / "default" / "memory" / f"user_{number}.md").write_text(f"The word is zebra{number}.\n")
+
+    class Tiring:
+        """Gives up after so many texts."""
+
+        model, version, dimension = "tiring", "1", 4
+        left = 800
+
+        async def embed(self, texts, *, query=False):
+            Tiring.left -= 0 if query else len(texts)
+            if Tiring.left < 0:
+                raise ValueError("tired")
+            return [[1.0, float(len(text)), 0.5, 0.1] for text in texts]
+
+    await Workspace(tmp_path, durable=False, embedder=Tiring()).search("zebra7")
+    assert Tiring.left < 0
+    assert many.exists()
+    Tiring.left = 10_000
+    assert (await Workspace(tmp_path, durable=False, embedder=Tiring()).search("zebra7"))[0].title == "Fact 7"
+    assert 0 < 10_000 - Tiring.left < 400

@@ -79,6 +79,11 @@ class Meaning:
         return (text.terms, vectors) if text is not None and vectors is not None else None
 
     @property
+    def waiting(self) -> int:
+        """How many entries are not embedded yet."""
+        return len(self._waiting)
+
+    @property
     def model(self) -> tuple[object, ...]:
         """What names the vectors that are comparable."""
         embedder = self._recall.embedder

@@ -45,6 +45,11 @@ class EntryRecall:
         """What names the vectors of entries; empty without an embedder."""
         return self._meaning.model
 
+    @property
+    def waiting(self) -> int:
+        """How many entries are not embedded yet."""
+        return self._meaning.waiting
+
     def put(self, entry: MemoryEntry) -> None:
         """Take in an entry, or its new content."""
         weights = weights_of(entry)

@@ -41,6 +41,9 @@ DRIFT_NOTE: Final = (
 )
 """Stands behind every recall: what was true when it was written may not be any more."""
 
+_MOST_USERS = 32
+"""What is known of so many users is kept in memory; of others it is learned again."""
+
 
 class Workspace:
     """The long-term memory of one user at a time: typed entries, an index of them, standing rules, archives.
@@ -165,9 +168,10 @@ class Workspace:
         1 to 128 printable characters without white space around them, else `ValueError`; `None` is `default`.
         """
         checked = checked_user(user_id)
-        if checked not in self._users:
-            self._users[checked] = self._open(checked)
-        self._user = self._users[checked]
+        self._user = self._users.pop(checked) if checked in self._users else self._open(checked)
+        self._users[checked] = self._user  # the last of them
+        if len(self._users) > _MOST_USERS:
+            self._users.pop(next(iter(self._users))).close()
 
     def _open(self, user_id: str) -> UserMemory:
         store, root = self._stores.open(user_id), self._stores.root(user_id)
