@@ -126,8 +126,8 @@ def unconfirmed(error: Exception) -> MemoryStoreError:
     )
 
 
-# Connection, transaction state, authorization, catalogue, rollback, resources, limits of what an index can hold, state of
-# objects, operator, system, corruption: what no change of the statement would help against.
+# Connection, transaction state, authorization, catalogue, rollback, resources, limits of what an index can hold,
+# state of objects, operator, system, corruption: what no change of the statement would help against.
 _NOT_THE_STATEMENT = frozenset({"08", "25", "28", "3D", "40", "53", "54", "55", "57", "58", "XX"})
 
 
