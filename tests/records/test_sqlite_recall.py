@@ -32,9 +32,14 @@ def _models(place: Path) -> dict[int, tuple[str, str, int]]:
     return {position: tuple(model) for position, *model in rows}
 
 
-async def test_a_failing_embedder_loses_no_record_and_is_said_once(tmp_path, hashing, down, caplog):
+@pytest.mark.parametrize(
+    "failure",
+    [MemoryStoreError("unavailable", "The endpoint is down."), RuntimeError("quokka"), OSError(), KeyError("quokka")],
+    ids=lambda failure: type(failure).__name__,
+)
+async def test_a_failing_embedder_loses_no_record_and_is_said_once(tmp_path, hashing, failure, caplog):
     embedder = hashing()
-    embedder.failure = down
+    embedder.failure = failure
     with caplog.at_level(logging.WARNING):
         async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
             for each in range(3):
@@ -48,7 +53,7 @@ async def test_a_failing_embedder_loses_no_record_and_is_said_once(tmp_path, has
     assert len(_models(tmp_path)) == 3
 
 
-@pytest.mark.parametrize("answer", [[], [[1.0] * 32], [[1.0] * 31] * 2, [[float("nan")] * 32] * 2])
+@pytest.mark.parametrize("answer", [[], [[1.0] * 32], [[1.0] * 31] * 2, [[float("nan")] * 32] * 2, [[1e300] * 32] * 2])
 async def test_an_answer_that_is_not_one_vector_a_text_is_no_vector(tmp_path, hashing, answer):
     embedder = hashing()
     embedder.answer = answer

@@ -168,10 +168,11 @@ class Recall:
             answer = await self.embedder.embed(texts, query=query)
             check = partial(_checked, answer, len(texts), self.embedder.dimension)
             vectors = check() if len(texts) <= _QUICK_RECORDS else await asyncio.to_thread(check)
-        except (MemoryStoreError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  # embedders are anyone's code; one that fails must not cost the record
             if not self._said:
                 self._said = True
-                _log.warning("Records are recalled by their words only for now: the embedder failed (%s).", error)
+                reason = error if isinstance(error, MemoryStoreError) else type(error).__name__
+                _log.warning("Records are recalled by their words only for now: the embedder failed (%s).", reason)
             return None
         self._said = False
         return vectors

@@ -15,6 +15,7 @@ from memshelf.testing.records import RecordStoreContract, texts
 __all__ = ["RecallRecordStoreContract"]
 
 _NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)  # a Wednesday
+_BEHIND, _AHEAD = timezone(timedelta(hours=-23)), timezone(timedelta(hours=14))
 
 
 class RecallRecordStoreContract(RecordStoreContract):
@@ -44,6 +45,13 @@ class RecallRecordStoreContract(RecordStoreContract):
         origins = [Origin(kind=kind) for kind in get_args(OriginKind)]
         added = await store.add_many(NewRecord(text="likes milk", origin=each) for each in origins)
         assert [each.origin for each in added] == origins
+
+    @scenario
+    async def test_a_time_that_utc_has_no_year_for_is_refused(self, store: RecallRecordStore) -> None:
+        for moment in (datetime.max.replace(tzinfo=_BEHIND), datetime.min.replace(tzinfo=_AHEAD)):
+            await refused("invalid_text", store.add("tea", at=moment))
+            await store.search("tea last week", limit=1, now=moment)
+        assert (await store.list(limit=5)).records == ()
 
     @scenario
     async def test_times_with_and_without_a_zone_meet(self, store: RecallRecordStore) -> None:

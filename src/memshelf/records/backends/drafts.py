@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime
 
 from memshelf.credentials import SecretsPolicy
 from memshelf.errors import MemoryStoreError
@@ -38,7 +38,7 @@ class Draft:
             raise MemoryStoreError("invalid_text", "A thread's name is printable; nothing changed.")
         at = now
         if new.at is not None:
-            at = micros(new.at.replace(tzinfo=UTC) if new.at.tzinfo is None else new.at)
+            at = micros(new.at.replace(tzinfo=UTC) if new.at.tzinfo is None else _in_utc(new.at))
         return cls(new, at, analyse(new.text, turn=new.thread is not None))
 
     def record(self, record_id: str, now: int) -> MemoryRecord:
@@ -64,6 +64,13 @@ class Draft:
             vectors,
             revised_at,
         )
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise MemoryStoreError("invalid_text", "A record's time has a year from 1 to 9999; nothing changed.") from None
 
 
 async def draft_all(records: Iterable[NewRecord], max_chars: int, now: int, *, secrets: SecretsPolicy) -> list[Draft]:

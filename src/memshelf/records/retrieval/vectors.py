@@ -21,9 +21,10 @@ _SAME = 0.999
 
 def normalised(vectors: object) -> Floats:
     """Rows of length 1, as float32. A row of zeros stays one."""
-    rows = np.array(vectors, np.float32, ndmin=2)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    np.divide(rows, lengths, out=rows, where=lengths > 0)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no number stays none
+        rows = np.array(vectors, np.float32, ndmin=2)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        np.divide(rows, lengths, out=rows, where=lengths > 0)
     return rows
 
 
