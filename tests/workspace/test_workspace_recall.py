@@ -170,4 +170,4 @@ async def test_an_embedder_that_fails_leaves_recall_by_words(tmp_path, caplog):
     workspace = Workspace(tmp_path, durable=False, embedder=Broken())
     await workspace.write_memory_entry("Tea", "Drinks oolong.", "user")
     assert [each.title for each in await workspace.search("oolong")] == ["Tea"]
-    assert "out of order" in caplog.text
+    assert "by their words only" in caplog.text

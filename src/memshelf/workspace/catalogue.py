@@ -21,7 +21,7 @@ from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.entries import EntryInfo, MemoryEntry, MemoryType, read_entry_file
 from memshelf.workspace.index import listed_files
 from memshelf.workspace.recall import EntryRecall
-from memshelf.workspace.remembered import Remembered
+from memshelf.workspace.remembered import Learned, Remembered
 
 __all__ = ["Catalogue", "Glance"]
 
@@ -137,7 +137,12 @@ class Catalogue:
 
     async def _refresh(self) -> None:
         first, moved, listed = self._cursor is None, list[str](), dict[str, str]()
-        changes, listing = await self._changes()
+        learned: dict[str, Learned] = {}
+        if first and self._remembered is not None:
+            kept = asyncio.to_thread(self._remembered.load)
+            (changes, listing), learned = await asyncio.gather(self._changes(), kept)
+        else:
+            changes, listing = await self._changes()
         if listing is not None:
             listed = {each.path: each.version for each in listing if self._is_entry(each.path)}
             moved = [path for path, version in listed.items() if self._versions.get(path) != version]
@@ -146,7 +151,8 @@ class Catalogue:
         elif isinstance(changes, Changes):
             moved = [path for path in changes.paths if self._is_entry(path)]
         if first:
-            moved = await self._recalled(await self._oldest_first(moved), dict(listed))
+            moved = await self._oldest_first(moved)
+            moved = await asyncio.to_thread(self._recalled, moved, dict(listed), learned) if learned else moved
         for path in moved:
             await self._read(path)
         self._cursor = changes.cursor
@@ -161,18 +167,16 @@ class Catalogue:
         unclear = isinstance(changes, FullResync) or (wrote and not changes.paths)
         return changes, await self._store.list() if unclear else None
 
-    async def _recalled(self, paths: list[str], versions: dict[str, str]) -> list[str]:
+    def _recalled(self, paths: list[str], versions: dict[str, str], learned: dict[str, Learned]) -> list[str]:
         """Take in what an earlier process learned of files that are as they were then. The rest is to be read."""
-        if self._remembered is None or len(paths) < _WORTH_KEEPING:
-            return paths
-        learned = await asyncio.to_thread(self._remembered.load)
         rest = []
-        for path in paths:
-            known = learned.get(path)
-            if known is None or known.version != versions[path] or not self.recall.restore(known):
-                rest.append(path)
-                continue
-            self._note(path, known.version, known.info)
+        with self._changing:
+            for path in paths:
+                known = learned.get(path)
+                if known is None or known.version != versions[path] or not self.recall.restore(known):
+                    rest.append(path)
+                else:
+                    self._note(path, known.version, known.info)
         return rest
 
     async def _oldest_first(self, paths: list[str]) -> list[str]:

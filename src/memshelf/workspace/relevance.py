@@ -19,7 +19,7 @@ QUERY_CHARS = 2_000
 """Of a question, no more than this counts."""
 
 _MOST_TERMS = 128
-_TITLE, _DESCRIPTION = 3.0, 2.0
+_TITLE, _DESCRIPTION, _CONTENT = 3, 2, 1
 _SATURATION, _LENGTH = 1.2, 0.4
 _PRIOR = 50
 """As if there were this many more entries, so that a word means something among few of them too."""
@@ -202,9 +202,9 @@ class Relevance:
 def weights_of(entry: MemoryEntry) -> dict[str, float]:
     """The terms of an entry, each with how much it says: what stands in the title says most."""
     weights: dict[str, float] = {}
-    for text, weight in ((entry.title, _TITLE), (entry.description, _DESCRIPTION), (entry.content, 1.0)):
+    for text, weight in ((entry.title, _TITLE), (entry.description, _DESCRIPTION), (entry.content, _CONTENT)):
         for term in terms(text[:INDEXED_CHARS]):
-            weights[term] = weights.get(term, 0.0) + weight
+            weights[term] = weights.get(term, 0) + weight
     return weights
 
 
