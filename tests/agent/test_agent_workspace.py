@@ -221,19 +221,24 @@ async def test_a_recall_is_an_event_without_content(workspace):
     assert "sencha" not in str(found)
 
 
-async def test_a_workspace_that_cannot_be_read_does_not_keep_a_run_from_its_answer(caplog):
+@pytest.mark.parametrize(
+    ("error", "said"), [(MemoryStoreError("unavailable", "Oolong"), "unavailable"), (OSError("Oolong"), "OSError")]
+)
+async def test_a_workspace_that_fails_does_not_keep_a_run_from_its_answer(error, said, caplog):
     class Down(InProcessFileStore):
         async def list(self):
-            raise MemoryStoreError("unavailable", "down")
+            raise error
 
         async def read(self, path):
-            raise MemoryStoreError("unavailable", "down")
+            raise error
 
     script = Script("one")
     down = Workspace.on(lambda user: Down(), "alice", embedder=None)
-    messages = await harness(script, [_capability(down)], "Which tea?")
+    messages = await harness(script, [_capability(down, auto_archive=True)], "Which tea?")
     assert messages[-1].text == "one"
-    assert "could not be read: unavailable" in caplog.text
+    assert f"could not be read: {said}" in caplog.text
+    assert f"could not be archived: {said}" in caplog.text
+    assert "Oolong" not in caplog.text
 
 
 async def test_a_nested_run_is_told_nothing_and_leaves_nothing(workspace):

@@ -13,7 +13,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
 from memshelf.workspace.workspace import Workspace
 
-__all__ = ["archive_turn", "learn_from", "newest_turns", "spoken"]
+__all__ = ["archive_turn", "learn_from", "newest_turns", "reason", "spoken"]
 
 _LOG = logging.getLogger(__name__)
 _SHAPE = ModelMessageShape()
@@ -50,5 +50,10 @@ def spoken(messages: Sequence[ModelMessage]) -> Iterator[dict[str, str]]:
 async def _done(what: str, call: Awaitable[object]) -> None:
     try:
         await call
-    except MemoryStoreError as error:
-        _LOG.warning("A conversation could not be %s: %s", what, error.code)
+    except Exception as error:  # noqa: BLE001  # stores are anyone's code; the run's answer must not be lost
+        _LOG.warning("A conversation could not be %s: %s", what, reason(error))
+
+
+def reason(error: Exception) -> str:
+    """What a log may say of an error: nothing that was remembered."""
+    return error.code if isinstance(error, MemoryStoreError) else type(error).__name__

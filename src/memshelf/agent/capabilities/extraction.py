@@ -11,6 +11,7 @@ from pydantic_ai import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.direct import model_request
 from pydantic_ai.models import Model
 
+from memshelf.agent.capabilities.archiving import reason
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
@@ -75,5 +76,5 @@ async def _keep(workspace: Workspace, model: Model, lines: Sequence[tuple[str, s
             await workspace.write_memory_entry(
                 each.title, each.content, each.memory_type, each.description, source="auto", origin=origin
             )
-        except MemoryStoreError as error:  # the others may be kept all the same
-            _LOG.warning("A memory that was extracted from a run could not be kept: %s", error.code)
+        except (MemoryStoreError, ValueError) as error:  # the others may be kept all the same
+            _LOG.warning("A memory that was extracted from a run could not be kept: %s", reason(error))

@@ -27,7 +27,7 @@ from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.models import Model, ModelRequestContext
 from typing_extensions import override
 
-from memshelf.agent.capabilities.archiving import archive_turn, learn_from, newest_turns
+from memshelf.agent.capabilities.archiving import archive_turn, learn_from, newest_turns, reason
 from memshelf.agent.capabilities.extraction import Extractions
 from memshelf.agent.capabilities.first_input import (
     SAID,
@@ -41,7 +41,6 @@ from memshelf.agent.capabilities.message_shape import is_ours
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.workspace_toolset import workspace_toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
-from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
 from memshelf.records.context import RecallOutcome
 from memshelf.threads.rows import strings
@@ -277,7 +276,7 @@ async def _reached(call: Awaitable[Answer]) -> tuple[RecallOutcome, Answer | Non
             return "recalled", await call
     except TimeoutError:
         outcome: RecallOutcome = "timeout"
-    except MemoryStoreError as error:
+    except Exception as error:  # noqa: BLE001  # stores are anyone's code; memory that cannot be read must not stop the run
         outcome = "unavailable"
-        _LOG.warning("A workspace could not be read: %s", error.code)
+        _LOG.warning("A workspace could not be read: %s", reason(error))
     return outcome, None
