@@ -10,6 +10,8 @@ import pytest
 
 from memshelf import Workspace
 from memshelf.origin import Origin
+from memshelf.workspace.entries import read_entry_file
+from memshelf.workspace.meaning import Meaning
 from memshelf.workspace.workspace import DRIFT_NOTE
 
 BENCH = Path(__file__).parents[2] / "bench" / "workspace"
@@ -171,3 +173,24 @@ async def test_an_embedder_that_fails_leaves_recall_by_words(tmp_path, caplog):
     await workspace.write_memory_entry("Tea", "Drinks oolong.", "user")
     assert [each.title for each in await workspace.search("oolong")] == ["Tea"]
     assert "by their words only" in caplog.text
+
+
+async def test_an_index_of_entries_that_are_rewritten_again_and_again_stays_small():
+    pytest.importorskip("numpy")
+
+    class Letters:
+        model, version, dimension = "letters", "1", 26
+
+        async def embed(self, texts, *, query=False):
+            return [[0.1 + text.lower().count(chr(97 + each)) for each in range(26)] for text in texts]
+
+    meaning = Meaning(Letters())
+    for number in range(1_200):
+        name = f"user_{number % 3}.md"
+        meaning.put(read_entry_file(name, f"The word is zebra{number}."))
+        found = await meaning.search(f"zebra{number}", 3, 1.0)
+        assert max(found, key=found.get) == name
+    assert len(meaning._recall.index.keys) < 400
+    meaning.remove("user_1.md")
+    assert (await meaning.search("zebra", 3, 1.0)).keys() == {"user_0.md", "user_2.md"}
+    meaning.close()

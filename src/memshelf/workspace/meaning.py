@@ -137,7 +137,8 @@ class Meaning:
                 if self._waiting.get(file) is text:
                     del self._waiting[file]
         if self._recall.index.wasteful:
-            every = [_entry(text, self._vectors[text.key]) for text in self._texts.values()]
+            known = [(text, self._vectors.get(text.key)) for text in list(self._texts.values())]
+            every = [_entry(text, rows) for text, rows in known if rows is not None]
             await self._recall.run(lambda: self._anew(every))
 
     def _anew(self, entries: list[Entry]) -> None:
