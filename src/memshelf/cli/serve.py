@@ -168,9 +168,9 @@ def serve(
         reads=read_rate,
         writes=write_rate,
     )
+    listener = server.bound(host, port)  # first: a key that was made, and then not shown, would be lost
     secret = asyncio.run(_first_key(data, database))
     logs.configure(log_level)
-    listener = server.bound(host, port)
     address = f"[{host}]" if ":" in host else host
     url = f"http://{address}:{listener.getsockname()[1]}"
 

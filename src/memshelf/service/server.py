@@ -24,16 +24,16 @@ _BACKLOG = 2_048
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 is any free one. `OSError`."""
+    """A socket that listens there; port 0 is any free one. `OSError`, which names the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(_BACKLOG)
-    except OSError:
+    except OSError as error:
         listener.close()
-        raise
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
     return listener
 
 
