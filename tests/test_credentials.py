@@ -190,6 +190,16 @@ def test_what_a_sentence_calls_a_credential_is_masked_and_the_sentence_stays(sen
     assert masked.endswith((after, "]"))  # of a sentence that ends with an exclamation mark, that may go too
 
 
+@pytest.mark.parametrize("name", sorted(TOKENS.keys() - {"a private key"}))
+@pytest.mark.parametrize("around", ["_{}_", "__{}__", "see ___{}___, please", "密钥_{}_在此", "(_{}_)"])
+def test_a_token_that_markdown_emphasises_is_masked(name, around):
+    masked = mask_secrets(around.format(TOKENS[name]))
+    before, after = around.split("{}")
+    assert masked.startswith(before)
+    assert masked.endswith(after)
+    assert TOKENS[name] not in masked
+
+
 def test_ordinary_sentences_hold_no_credentials():
     lines = ORDINARY.splitlines()
     assert len(lines) > 85
