@@ -63,6 +63,12 @@ def test_where_there_are_no_threads_the_list_is_empty(run):
     assert list(Path().iterdir()) == []
 
 
+def test_an_empty_list_on_a_terminal_says_where_it_looked(terminal):
+    shown = terminal("threads", "list", "--threads", "nowhere")
+    shown.until("There are no threads in nowhere.")
+    assert shown.end() == 0
+
+
 def test_show_prints_a_transcript_or_every_row(run, work):
     text = run("threads", "show", "work").text
     assert text.count("## ") == 4

@@ -117,3 +117,11 @@ def test_the_memory_of_another_program_is_taken_over_and_stays_as_it_is(run, tmp
     assert (source / "tea.md").read_text() == entry
     missing = run("workspace", "import", "nowhere")
     assert (missing.code, missing.err.startswith("error: not_found")) == (1, True)
+
+
+def test_an_empty_list_on_a_terminal_says_where_it_looked(terminal):
+    for command in (("list",), ("candidates",), ("search", "tea"), ("users",)):
+        shown = terminal("workspace", *command, "--workspace", "nowhere", columns=300)
+        shown.until("nowhere")
+        assert shown.end() == 0
+    assert not Path("nowhere").exists()

@@ -132,33 +132,54 @@ async def test_a_fork_in_the_middle_of_writes_and_reads_harms_neither_side(tmp_p
         assert (await store.verify()).intact
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not write")
-def test_a_file_that_may_not_be_written_is_unavailable_and_unchanged():
+@pytest.fixture
+def held_by_root():
+    """A database that holds a file, for tests that become somebody else."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody who may not write")
+
+    async def begin():
+        async with SqliteFileStore(path) as store:
+            await store.write("a", "tea", expected=None, origin=ORIGIN)
+
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "memory.db"
-
-        async def begin():
-            async with SqliteFileStore(path) as store:
-                await store.write("a", "tea", expected=None, origin=ORIGIN)
-
         asyncio.run(begin())
-        before = path.read_bytes()
-        path.chmod(0o444)
         os.chmod(place, 0o755)
+        yield path
 
-        async def try_to_write(report):
-            for each in (path, path.with_name("new.db")):
-                error = await refused(
-                    "unavailable", SqliteFileStore(each).write("b", "tea", expected=None, origin=ORIGIN)
-                )
-                report(error.message)
 
-        def work(report):
-            os.setuid(65534)
-            asyncio.run(try_to_write(report))
+def as_nobody(attempt):
+    """What an attempt reports, made by a child who may write nothing of root's."""
 
-        (report,) = finish([fork(work)])
-        assert report.count("nothing changed") == 2
-        assert "Permission denied" in report
-        assert path.read_bytes() == before
-        assert os.listdir(place) == ["memory.db"]
+    def work(report):
+        os.setuid(65534)
+        asyncio.run(attempt(report))
+
+    (report,) = finish([fork(work)])
+    return report
+
+
+def test_a_file_that_may_not_be_written_is_unavailable_and_unchanged(held_by_root):
+    before = held_by_root.read_bytes()
+    held_by_root.chmod(0o444)
+
+    async def try_to_write(report):
+        for each in (held_by_root, held_by_root.with_name("new.db")):
+            error = await refused("unavailable", SqliteFileStore(each).write("b", "tea", expected=None, origin=ORIGIN))
+            report(error.message)
+
+    report = as_nobody(try_to_write)
+    assert report.count("nothing changed") == 2
+    assert "Permission denied" in report
+    assert held_by_root.read_bytes() == before
+    assert os.listdir(held_by_root.parent) == ["memory.db"]
+
+
+def test_a_file_in_a_folder_that_may_not_be_written_says_what_is_missing(held_by_root):
+    held_by_root.chmod(0o666)
+
+    async def try_to_read(report):
+        report((await refused("unavailable", SqliteFileStore(held_by_root).read("a"))).message)
+
+    assert "a folder that it cannot write" in as_nobody(try_to_read)

@@ -20,6 +20,7 @@ from memshelf.files.backends.sqlite import SqliteFileStore
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.origin import Origin
+from memshelf.storage.sqlite_connection import reason
 
 __all__ = [
     "Mounted",
@@ -175,7 +176,7 @@ def memories(path: Path) -> list[str]:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # there is no such table
             raise MemoryStoreError("unknown_memory", f"{path} is a database that holds no memories.") from None
-        raise MemoryStoreError("unavailable", f"{path} cannot be read: {error}.") from error
+        raise MemoryStoreError("unavailable", f"{path} cannot be read: {reason(error, str(path))}.") from error
     except sqlite3.DatabaseError as error:
         raise MemoryStoreError("unavailable", f"{path} cannot be read: {error}.") from error
 

@@ -76,7 +76,7 @@ def list_(threads: str, *, as_json: bool) -> None:
         ]
         render.table(rows, header=("THREAD", "UPDATED", "SIZE", "BEGINS"), right=(2,))
     elif render.on_terminal():
-        render.note("There are no threads.")
+        render.note(f"There are no threads in {render.visible_line(threads)}.")
 
 
 @threads.command()

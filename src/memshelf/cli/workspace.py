@@ -157,7 +157,7 @@ async def list_(place: Workspace, *, as_json: bool) -> None:
       memshelf workspace list
       memshelf workspace list --user ann --json
     """
-    _show(await place.list_entries(), "There are no entries.", as_json=as_json)
+    _show(await place.list_entries(), f"There are no entries in {place.root}.", as_json=as_json)
 
 
 @workspace.command(cls=TextCommand)
@@ -196,7 +196,7 @@ async def search(place: Workspace, query: str, *, limit: int, conversations: boo
     if conversations:
         await _search_conversations(place, query, limit, as_json=as_json)
     else:
-        _show(await place.search(query, limit), "Nothing was found.", as_json=as_json)
+        _show(await place.search(query, limit), f"Nothing was found in {place.root}.", as_json=as_json)
 
 
 async def _search_conversations(place: Workspace, query: str, limit: int, *, as_json: bool) -> None:
@@ -272,7 +272,7 @@ async def candidates(place: Workspace, *, as_json: bool) -> None:
       memshelf workspace candidates
       memshelf workspace promote user_tea.md
     """
-    _show(await place.candidates(), "There are no candidates.", as_json=as_json)
+    _show(await place.candidates(), f"There are no candidates in {place.root}.", as_json=as_json)
 
 
 @workspace.command(cls=TextCommand)
@@ -355,12 +355,14 @@ def users(directory: str, *, as_json: bool) -> None:
         return
     for user in found:
         render.line(render.visible_line(user))
+    if not found and render.on_terminal():
+        render.note(f"There are no users in {render.visible_line(directory)}.")
 
 
 @workspace.command("delete-user")
 @json_option
 @workspace_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.argument("user")
 def delete_user(user: str, directory: str, *, yes: bool, as_json: bool) -> None:
     """Remove everything that is kept of a user: entries, rules, conversations.
@@ -386,7 +388,7 @@ def _show(entries: Sequence[EntryInfo], nothing: str, *, as_json: bool) -> None:
         rows = [(entry.memory_type, _marked(entry), entry.title, entry.hook) for entry in entries]
         render.table(rows, header=("TYPE", "FILE", "TITLE", "DESCRIPTION"))
     elif render.on_terminal():
-        render.note(nothing)
+        render.note(render.visible_line(nothing))
 
 
 def _marked(entry: EntryInfo) -> str:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.migrations import migrate, require_ours
 
-__all__ = ["PATIENCE", "begin", "connect", "error_kind", "identify", "is_busy", "refusal", "unavailable"]
+__all__ = ["PATIENCE", "begin", "connect", "error_kind", "identify", "is_busy", "reason", "refusal", "unavailable"]
 
 PATIENCE = 30.0
 """How many seconds to wait for other processes before the database is `unavailable`."""
@@ -25,6 +25,8 @@ _OLDEST = (3, 35, 0)
 _CHECKPOINT_PAGES = 8_000
 """How long the write-ahead log grows (32 MB) before it is folded in. SQLite's own 1,000 pages are full after twenty
 shared commits, and folding them in, with its two syncs, then took a quarter of all the time of writing."""
+_NO_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+"""What SQLite says where it may not make files beside the database, which even a reader of a write-ahead log needs."""
 _T = TypeVar("_T")
 
 _creating = threading.Lock()
@@ -53,7 +55,7 @@ def connect(path: str, *, durable: bool, query_only: bool) -> sqlite3.Connection
         connection.execute("PRAGMA query_only = ON" if query_only else "PRAGMA busy_timeout = 0")
     except (sqlite3.Error, MemoryStoreError) as error:
         connection.close()
-        raise unavailable(error) from error
+        raise unavailable(error, path) from error
     return connection
 
 
@@ -142,12 +144,22 @@ def error_kind(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def unavailable(error: Exception) -> MemoryStoreError:
-    """The refusal that stands for an error of SQLite or of the operating system."""
+def unavailable(error: Exception, path: str | None = None) -> MemoryStoreError:
+    """The refusal that stands for an error of SQLite or of the operating system, with a database at a path."""
     if isinstance(error, MemoryStoreError):
         return error
-    reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    return MemoryStoreError("unavailable", f"The database could not do it ({reason}); nothing changed.")
+    return MemoryStoreError("unavailable", f"The database could not do it ({reason(error, path)}); nothing changed.")
+
+
+def reason(error: Exception, path: str | None = None) -> str:
+    """What SQLite or the operating system says, and more where SQLite does not say that it is the folder's fault."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if path is not None and isinstance(error, sqlite3.Error) and error_kind(error) in _NO_FILES:
+        effective = os.access in os.supports_effective_ids
+        if not os.access(os.path.dirname(path) or ".", os.W_OK, effective_ids=effective):
+            return "SQLite cannot open a database in a folder that it cannot write, not even to read"
+    return str(error)
 
 
 def refusal(error: Exception) -> Exception:

@@ -80,7 +80,7 @@ class Catalogue:
         under = self._config.entries_under
         path = validate_path(file if file.startswith(under) else under + file)
         if not self._is_entry(path):
-            raise MemoryStoreError("invalid_path", "An entry's file is a Markdown file in the memory's directory.")
+            raise MemoryStoreError("invalid_path", "An entry is named by its file, such as user_tea.md.")
         return path
 
     def file_of(self, path: str) -> str:
