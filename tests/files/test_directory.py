@@ -491,3 +491,11 @@ async def test_changes_and_list_are_one_look_at_the_directory(root: Path) -> Non
         feed, entries = await store.changes_and_list(feed.cursor)
         assert isinstance(feed, FullResync)
         assert [entry.path for entry in entries] == ["a", "b"]
+
+
+async def test_a_purge_takes_what_was_derived_from_the_files(root: Path) -> None:
+    store = DirectoryFileStore(root)
+    await put(store, "tea.md", "Green.")
+    (root / ".memshelf" / "vectors").write_text("what search keeps of the files")
+    await store.purge()
+    assert sorted(each.name for each in (root / ".memshelf").iterdir()) == [".gitignore", "lock"]

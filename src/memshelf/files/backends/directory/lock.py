@@ -11,7 +11,7 @@ from memshelf.files.backends.directory.names import CONTROL
 
 __all__ = ["Exclusive"]
 
-_LOCK = "lock"
+_LOCK, _IGNORE = "lock", ".gitignore"
 
 
 class Exclusive:
@@ -20,6 +20,9 @@ class Exclusive:
     A missing root is created, or else `FileNotFoundError`. The lock is the system's: it excludes threads and processes
     alike, and ends with the process that holds it. It is opened anew each time, so a forked child shares none.
     """
+
+    KEPT = frozenset({_LOCK, _IGNORE})
+    """What the control directory always has."""
 
     __slots__ = ("_create", "_disk", "_durable", "_lock", "_path", "control", "root")
 
@@ -82,7 +85,7 @@ class Exclusive:
             return control
 
     def _keep_out_of_version_control(self, control: int) -> None:
-        ignore = self._disk.create(".gitignore", control)
+        ignore = self._disk.create(_IGNORE, control)
         try:
             self._disk.write(ignore, b"*\n")
         finally:

@@ -72,10 +72,10 @@ class Mutations:
             self._disk.close(self._replaced.pop())
 
     def purge(self) -> None:
-        """Remove every file that a listing shows, and leave what is no memory file."""
+        """Remove every file that a listing shows, and what was derived from them; leave what is no memory file."""
         try:
             with Exclusive(self._disk, self._root, create=False, durable=self._durable) as held:
-                self._discard_staged(held)
+                self._discard_derived(held)
                 tree = Tree(self._disk, held.root, self._format)
                 entries = scan(self._disk, held.root, self._format, nothing()).entries
                 try:
@@ -169,6 +169,12 @@ class Mutations:
                         self._disk.unlink(actual(self._disk, path.rpartition("/")[2], way.end), way.end)
                 self._confirm(way)
                 self._prune(way)
+
+    def _discard_derived(self, held: Exclusive) -> None:
+        for entry in list(self._disk.entries(held.control)):
+            if entry.name not in held.KEPT and entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):
+                    self._disk.unlink(entry.name, held.control)
 
     def _discard_staged(self, held: Exclusive) -> None:
         with suppress(FileNotFoundError):
