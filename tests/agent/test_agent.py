@@ -422,6 +422,7 @@ def test_run_sync_works_in_a_process_that_was_forked_after_it():
 
 INTERRUPTED = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it
 sys.path.insert(0, {tests!r})
 from scripted import Script, call
 from memshelf import Agent, HarnessResult
