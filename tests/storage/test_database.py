@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 
 import pytest
 
@@ -463,4 +464,28 @@ async def test_a_system_without_threads_to_give_is_unavailable_for_as_long(tmp_p
         await refused("unavailable", asyncio.wait_for(call, 10))
     monkeypatch.undo()
     assert await database.write(lambda connection: 7) == 7
+    await database.release(user)
+
+
+async def test_what_was_asked_in_a_loop_that_was_closed_at_once_is_not_done_later(tmp_path):
+    user = User()
+    database = Database.shared(tmp_path / "some.db", user, durable=False)
+    await database.write(lambda connection: connection.execute("CREATE TABLE words (word TEXT)"))
+
+    def leave_at_once():
+        async def ask():
+            return asyncio.ensure_future(database.write(insert("ghost")))
+
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(ask())._log_destroy_pending = False
+        loop.close()
+        return weakref.ref(loop)
+
+    await asyncio.to_thread(leave_at_once)
+    await database.release(user)
+    assert await words(database) == []
+    left = await asyncio.to_thread(leave_at_once)
+    await asyncio.to_thread(lambda: asyncio.run(words(database)))
+    gc.collect()
+    assert left() is None
     await database.release(user)

@@ -101,6 +101,8 @@ class Database:
         loop = asyncio.get_running_loop()
         job = Job(work, loop, erases=erases, single=single)
         if (asked := self._asked.get(loop)) is None:
+            for closed in [each for each in list(self._asked) if each.is_closed()]:
+                self._asked.pop(closed, None)  # what is still asked there keeps it from being collected
             asked = self._asked[loop] = deque()
         if not asked:
             # All that tasks ask for in one turn of the loop is handed over at its end: a thread that woke for the first
@@ -118,7 +120,8 @@ def _submit(asked: _Asked) -> None:
     with contextlib.suppress(IndexError):
         while True:
             thread, job = asked.popleft()
-            thread.submit(job)
+            if not job.loop.is_closed():  # or else it would be done at some later time, and nobody waits for it
+                thread.submit(job)
 
 
 _registry_lock = threading.Lock()
