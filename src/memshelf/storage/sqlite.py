@@ -68,6 +68,8 @@ class Database:
 
         What was learned from the database in an earlier generation does not hold any more.
         """
+        if self._asked_in_this_turn():
+            return self._generation  # it was looked at for those who asked before
         current, reader, writer = identify(self.path), self._reader.identity, self._writer.identity
         if (reader is None or reader == current) and (writer is None or writer == current):
             return self._generation
@@ -94,6 +96,11 @@ class Database:
         rewritten, `unavailable` says so: the deletion itself is committed, and the next erasure finishes the rest.
         """
         return await self._run(self._writer, work, erases=True)
+
+    def _asked_in_this_turn(self) -> bool:
+        with contextlib.suppress(RuntimeError):
+            return bool(self._asked.get(asyncio.get_running_loop()))
+        return False
 
     def _run(
         self, thread: DatabaseThread, work: Work, *, erases: bool = False, single: bool = False
