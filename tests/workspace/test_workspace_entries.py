@@ -271,3 +271,15 @@ def test_what_is_written_without_yaml_is_what_yaml_would_write():
         head = yaml.safe_load(text.split("---\n")[1])
         assert head == {"name": title, "description": title, "type": "user"}
         assert read_entry_file("x.md", text).title == title
+
+
+async def test_a_hundred_writers_of_one_title_all_have_their_turn(opened):
+    workspace, other = opened(), opened()
+    files = await asyncio.gather(
+        *((workspace, other)[n % 2].write_memory_entry("Tea", f"Cup {n}.", "user") for n in range(100))
+    )
+    assert set(files) == {"user_tea.md"}
+    [entry] = await workspace.list_entries()
+    assert (await workspace.read_entry(entry.file)).content.startswith("Cup ")
+    await asyncio.gather(*((workspace, other)[n % 2].experiences.learn("Use pnpm.") for n in range(100)))
+    assert [each.lesson for each in await workspace.experiences.list()] == ["Use pnpm."]

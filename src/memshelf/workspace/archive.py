@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from memshelf.matching import best_matches
 from memshelf.origin import Origin
 from memshelf.storage.journal import Journal, Lines
 from memshelf.workspace.conversation import ArchivedTurn, Said, block, said_in, thread_name, turns
+from memshelf.workspace.turns import TRIES, give_way
 
 __all__ = ["PART_BYTES", "ConversationArchive"]
 
@@ -28,8 +28,6 @@ PART_BYTES = 16_384
 
 _PIECE_CHARS, _SPEAKER_CHARS = 8_000, 20
 _FILE = re.compile(r"(\d{4}-\d\d-\d\d)(?:\.(\d{3,}))?\.md")
-_TRIES = 200
-_LONGEST_WAIT = 0.02
 _READERS = 8
 
 
@@ -157,7 +155,7 @@ class _Parts:
 
     async def _append(self, day: str, piece: str) -> str:
         part = await self._last_part(day)
-        for attempt in range(_TRIES):
+        for attempt in range(TRIES):
             path = self._path(day, part)
             found = await find(self._store, path)
             if found is not None and len(found.text.encode()) + len(piece.encode()) > PART_BYTES:
@@ -171,7 +169,7 @@ class _Parts:
             except MemoryStoreError as error:
                 if error.code not in ("version_mismatch", "already_exists"):
                     raise
-                await asyncio.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.001 * attempt)))  # noqa: S311  # no secret
+                await give_way(attempt)
             else:
                 self._last = {day: part}
                 return path

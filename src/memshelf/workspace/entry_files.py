@@ -11,11 +11,11 @@ from memshelf.origin import Origin
 from memshelf.workspace.catalogue import Catalogue
 from memshelf.workspace.entries import EntryDraft, EntryInfo, MemoryEntry, file_names, read_entry_file, taken_meanwhile
 from memshelf.workspace.index_file import IndexFile
+from memshelf.workspace.turns import TRIES, Turns, give_way
 
 __all__ = ["EntryFiles"]
 
 _log = logging.getLogger(__name__)
-_TRIES = 20
 
 
 class EntryFiles:
@@ -25,6 +25,7 @@ class EntryFiles:
         self._store = store
         self._catalogue = catalogue
         self._index = index
+        self._turns = Turns()
 
     async def write(self, draft: EntryDraft, origin: Origin) -> str:
         """Store an entry in its own file, or in a new one, and answer the file's name."""
@@ -34,7 +35,8 @@ class EntryFiles:
             await self._catalogue.refresh()  # somebody moved it a moment ago
             own = self._own(draft)
         for file in (*own, *file_names(draft.memory_type, draft.title)):
-            entry = await self._write_at(file, draft, origin)
+            async with self._turns.of(file):
+                entry = await self._write_at(file, draft, origin)
             if entry is not None:
                 await self._show({file: entry.info if entry.source == "confirmed" else None})
                 return file
@@ -49,7 +51,7 @@ class EntryFiles:
     async def _write_at(self, file: str, draft: EntryDraft, origin: Origin) -> MemoryEntry | None:
         """Write the entry in a file that is free or its own; `None` when the file is another's."""
         path = self._catalogue.path_of(file)
-        for _ in range(_TRIES):
+        for attempt in range(TRIES):
             try:
                 current = await find(self._store, path)
             except MemoryStoreError as error:
@@ -65,6 +67,7 @@ class EntryFiles:
                     version = await self._store.write(path, text, expected=expected, origin=origin)
             except MemoryStoreError as error:
                 if error.code == "version_mismatch" or taken_meanwhile(error, path):
+                    await give_way(attempt)
                     continue
                 raise
             entry = read_entry_file(file, text)

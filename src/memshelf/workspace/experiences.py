@@ -27,6 +27,7 @@ from memshelf.workspace.corrections import correction_in
 from memshelf.workspace.entries import MemoryEntry, folded, read_entry_file, taken_meanwhile, written
 from memshelf.workspace.index_file import IndexFile
 from memshelf.workspace.recall import EntryRecall
+from memshelf.workspace.turns import TRIES, Turns, give_way
 
 __all__ = ["EXPERIENCE_INDEX", "Experience", "ExperienceKind", "Experiences"]
 
@@ -35,7 +36,6 @@ ExperienceKind: TypeAlias = Literal["correction", "tool_error", "success_pattern
 EXPERIENCE_INDEX: Final = "experiences/EXPERIENCE.md"
 _UNDER = "experiences/"
 _LESSON_CHARS, _TITLE_CHARS, _ASKED_CHARS, _MOST_TIMES = 1_000, 80, 120, 20
-_TRIES = 20
 _SLUG_CHARS = 40
 _ENDS = re.compile(r"[.,!?;:。、…]+(?=\s|$)")
 _NOT_A_WORD = re.compile(r"[\W_]+")
@@ -75,6 +75,7 @@ class Experiences:
         self._secrets = check_policy(secrets)
         self._clock = clock
         self._known: dict[str, tuple[str, Experience]] = {}
+        self._turns = Turns()
 
     def close(self) -> None:
         """End the thread that searches; it starts again when needed."""
@@ -108,7 +109,8 @@ class Experiences:
         if not 1 <= len(lesson) <= _LESSON_CHARS:
             raise ValueError(f"A lesson has 1 to {_LESSON_CHARS} characters; this one has {len(lesson)}.")
         file = _file_name(kind, lesson)
-        entry = await self._write(file, kind, lesson, asked, origin or Origin())
+        async with self._turns.of(file):
+            entry = await self._write(file, kind, lesson, asked, origin or Origin())
         try:
             await self._index.update({file: entry.info})
         except MemoryStoreError as error:  # the lesson itself stands, and the next one completes the index
@@ -117,7 +119,7 @@ class Experiences:
 
     async def _write(self, file: str, kind: ExperienceKind, lesson: str, asked: str, origin: Origin) -> MemoryEntry:
         time = f"- {self._clock().astimezone(UTC):%Y-%m-%d}" + (f": {asked[:_ASKED_CHARS]}" if asked else "")
-        for _ in range(_TRIES):
+        for attempt in range(TRIES):
             found = await find(self._store, _UNDER + file)
             if found is None:
                 text = written(lesson[:_TITLE_CHARS], asked[:_ASKED_CHARS], kind, f"{lesson}\n\n{time}\n", "confirmed")
@@ -129,6 +131,7 @@ class Experiences:
             except MemoryStoreError as error:
                 if error.code != "version_mismatch" and not taken_meanwhile(error, _UNDER + file):
                     raise
+                await give_way(attempt)
             else:
                 return read_entry_file(file, text)
         raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {file}; nothing changed.")

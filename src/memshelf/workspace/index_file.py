@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -15,11 +14,9 @@ from memshelf.origin import Origin
 from memshelf.workspace import index
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.entries import EntryInfo
+from memshelf.workspace.turns import TRIES, give_way
 
 __all__ = ["IndexFile"]
-
-_TRIES = 200
-_LONGEST_WAIT = 0.02
 
 
 @dataclass(slots=True)
@@ -67,7 +64,7 @@ class IndexFile:
         await self._change(lambda text: index.rebuilt(text, listed, self._under))
 
     async def _change(self, change: Callable[[str], str]) -> None:
-        for attempt in range(_TRIES):
+        for attempt in range(TRIES):
             found = await find(self._store, self._path)
             before = found.text if found is not None else ""
             after = change(before)
@@ -79,8 +76,7 @@ class IndexFile:
             except MemoryStoreError as error:
                 if error.code not in ("version_mismatch", "already_exists"):
                     raise
-                # Whoever got in between is done; of many, each has to find a moment.
-                await asyncio.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.001 * attempt)))  # noqa: S311  # no secret
+                await give_way(attempt)
             else:
                 return
         raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {self._path}.")
