@@ -1,4 +1,4 @@
-"""An embedder behind an OpenAI-compatible HTTP endpoint. Needs httpx2, which the extra `agent` brings."""
+"""An embedder behind an OpenAI-compatible HTTP endpoint. Needs the extra `http`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 try:
     import httpx2
 except ImportError as error:
-    raise ImportError('An embedding endpoint needs httpx2: pip install "memshelf[agent]"') from error
+    raise ImportError('An embedding endpoint needs an extra: pip install "memshelf[embed,http]"') from error
 
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError

@@ -8,7 +8,7 @@ try:
     import pydantic_ai.embeddings as framework
     from pydantic_ai.exceptions import AgentRunError, UserError
 except ImportError as error:
-    raise ImportError('A Pydantic AI embedder needs an extra: pip install "memshelf[agent]"') from error
+    raise ImportError('A Pydantic AI embedder needs an extra: pip install "memshelf[agent,embed]"') from error
 
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError
