@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import time
 from pathlib import Path
 
@@ -194,3 +196,44 @@ async def test_an_index_of_entries_that_are_rewritten_again_and_again_stays_smal
     meaning.remove("user_1.md")
     assert (await meaning.search("zebra", 3, 1.0)).keys() == {"user_0.md", "user_2.md"}
     meaning.close()
+
+
+async def test_what_a_loop_that_stands_still_has_begun_another_one_ends():
+    pytest.importorskip("numpy")
+    reached = threading.Event()
+
+    class Slow:
+        model, version, dimension = "slow", "1", 4
+        held = True
+
+        async def embed(self, texts, *, query=False):
+            if self.held:
+                reached.set()
+                await asyncio.Event().wait()
+            return [[1.0, 2.0, 3.0, len(text)] for text in texts]
+
+    embedder = Slow()
+    meaning = Meaning(embedder)
+    for number in range(300):
+        meaning.put(read_entry_file(f"user_{number}.md", f"The word is zebra{number}."))
+
+    def ask_and_stand_still():
+        loop = asyncio.new_event_loop()
+        assert loop.run_until_complete(meaning.search("zebra7", 3, 1.0)) is None
+        while not reached.is_set():
+            loop.run_until_complete(asyncio.sleep(0))
+        return loop
+
+    loop = await asyncio.to_thread(ask_and_stand_still)
+    left, embedder.held = asyncio.all_tasks(loop), False
+    while await meaning.search("zebra7", 3, 1.0) is None:
+        await asyncio.sleep(0)
+    meaning.close()
+
+    def end():
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()
+
+    await asyncio.to_thread(end)

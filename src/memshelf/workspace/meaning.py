@@ -110,7 +110,9 @@ class Meaning:
     async def _filled(self) -> bool:
         """Whether every entry is in the index."""
         if len(self._waiting) > _WORTH_WAITING:
-            if self._filling is None or self._filling.done():
+            filling = self._filling
+            # A loop stands still between the runs of another thread, and for good after them.
+            if filling is None or filling.done() or not filling.get_loop().is_running():
                 self._filling = asyncio.create_task(self._fill())
             return False
         await self._fill()
