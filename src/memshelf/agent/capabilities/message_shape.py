@@ -29,6 +29,8 @@ __all__ = ["ModelMessageShape", "is_ours", "shorten_results", "user_said"]
 _PART_TOKENS = 4
 """What a part takes besides its text: the role, the kind, an id."""
 
+_MOST_BYTES = 4  # of a character
+
 _FILE_TOKENS = 1_000
 """About what an image takes. How long a document or a recording is, only the provider knows."""
 
@@ -73,7 +75,9 @@ class ModelMessageShape:
         if message.kind != "request":
             return 0
         results = [_result(part) for part in message.parts if part.part_kind == "tool-return"]
-        return sum(max(self._count(result) - tool_result_tokens, 0) for result in results)
+        # No tokenizer makes more tokens than there are bytes, so most need not be counted.
+        long = [result for result in results if len(result) * _MOST_BYTES > tool_result_tokens]
+        return sum(max(self._count(result) - tool_result_tokens, 0) for result in long)
 
     def lines(self, message: ModelMessage, tool_result_tokens: int) -> list[Line]:
         lines: list[Line] = []
