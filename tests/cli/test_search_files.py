@@ -186,13 +186,12 @@ async def test_what_was_embedded_before_a_failure_is_kept(opened):
     async def fails_at_the_end(asked, *, query=False):
         texts.extend(asked)
         if len(texts) > 280:
-            raise RuntimeError("killed")
+            raise RuntimeError("out of memory")
         return await working(asked, query=query)
 
     embedder.embed = fails_at_the_end
     files = FileMeaning(store, kept, embedder=embedder)
-    with pytest.raises(RuntimeError):
-        await files.search("tea", limit=3)
+    assert len(await files.search("tea", limit=3)) == 3, "found by their words"
     await files.aclose()
     embedder.embed = working
     assert await _search(opened, embedder) == 300 - 256
