@@ -222,3 +222,8 @@ def test_ctrl_c_ends_a_command_that_waits_for_another_process(run, terminal):
     other.execute("ROLLBACK")
     other.close()
     assert run("files", "view", "a.md", "-m", "a.db").text == "tea"
+
+
+def test_a_mistyped_command_is_answered_with_the_one_that_is_meant(run):
+    mistyped = run("fles", "ls")
+    assert (mistyped.code, "'files'" in mistyped.err) == (2, True)

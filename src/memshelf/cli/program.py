@@ -65,9 +65,13 @@ class _Commands(click.Group):
         return list(self._homes)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        modules = [import_module(f"memshelf.cli.{home}") for home in self._homes.get(cmd_name, ())]
-        found: click.Command | None = getattr(modules[0], cmd_name) if modules else None
+        if cmd_name not in self._homes:
+            for name in self._homes:  # click suggests a command that it has
+                if (command := self.get_command(ctx, name)) is not None:
+                    self.commands[name] = command
+            return None
+        modules = [import_module(f"memshelf.cli.{home}") for home in self._homes[cmd_name]]
+        found: click.Command = getattr(modules[0], cmd_name)
         return found
 
 
