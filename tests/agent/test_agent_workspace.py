@@ -666,3 +666,26 @@ async def test_every_request_of_a_long_session_begins_with_the_one_before_it(wor
     assert len(await workspace.experiences.list()) == 3
     print(f"Share of the input that a prefix cache serves: {share:.3f}")
     assert share > 0.9
+
+
+async def test_an_embedder_that_hangs_costs_a_run_the_meaning_and_not_its_memory(tmp_path, monkeypatch, caplog):
+    pytest.importorskip("numpy")
+    monkeypatch.setattr("memshelf.agent.capabilities.workspace._FOR_MEANING", 0.05)
+
+    class Hanging:
+        model, version, dimension = "hanging", "1", 4
+
+        async def embed(self, texts, *, query=False):
+            await asyncio.Event().wait()
+
+    before = Workspace(tmp_path, "alice", durable=False, embedder=None)
+    before.initialize()
+    (before.root / "AGENTS.md").write_text("Always be brief.")
+    await before.write_memory_entry("Tea", "Drinks oolong.", "user")
+    await before.experiences.learn("No, oolong, not sencha.")
+    script = Script("one")
+    workspace = Workspace(tmp_path, "alice", durable=False, embedder=Hanging())
+    await plain(script, [_capability(workspace)], "Which oolong tea?")
+    assert all(each in script.infos[0].instructions for each in ("Always be brief.", "[Tea]", "not sencha"))
+    assert "Drinks oolong." in str(script.requests[0])
+    assert "by their words only" in caplog.text

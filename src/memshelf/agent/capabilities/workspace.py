@@ -43,6 +43,7 @@ from memshelf.agent.capabilities.workspace_toolset import workspace_toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
 from memshelf.origin import Origin
 from memshelf.records.context import RecallOutcome
+from memshelf.records.recall import WORDS_FROM
 from memshelf.threads.rows import strings
 from memshelf.untrusted import size
 from memshelf.workspace.config import WorkspaceMemoryConfig
@@ -57,6 +58,9 @@ Answer = TypeVar("Answer")
 _LOG = logging.getLogger(__name__)
 _SECONDS = 10
 """How long a run waits for a workspace before it goes on without."""
+
+_FOR_MEANING = 4
+"""How many of these seconds it waits for an embedder before it goes by words."""
 
 _COLD = timedelta(hours=1)
 """After such a rest no provider has the prompt in its cache any more."""
@@ -271,6 +275,8 @@ def _files_in(tool: str, result: dict[str, Any]) -> Iterator[str]:
 
 async def _reached(call: Awaitable[Answer]) -> tuple[RecallOutcome, Answer | None]:
     """What a workspace answers in time. A failure is logged, and a run goes on without."""
+    # An embedder that hangs must not cost a run its standing rules.
+    before = WORDS_FROM.set(asyncio.get_running_loop().time() + _FOR_MEANING)
     try:
         async with asyncio.timeout(_SECONDS):
             return "recalled", await call
@@ -279,4 +285,6 @@ async def _reached(call: Awaitable[Answer]) -> tuple[RecallOutcome, Answer | Non
     except Exception as error:  # noqa: BLE001  # stores are anyone's code; memory that cannot be read must not stop the run
         outcome = "unavailable"
         _LOG.warning("A workspace could not be read: %s", reason(error))
+    finally:
+        WORDS_FROM.reset(before)
     return outcome, None
