@@ -191,3 +191,12 @@ async def test_one_workspace_serves_any_number_of_users(directory):
         assert entry.hook == f"I am {user}."
     assert len(workspace._users) < 50
     assert await workspace.list_users() == sorted(users)
+
+
+async def test_a_folder_is_emptied_once(tmp_path):
+    workspace = Workspace.folder(tmp_path, embedder=None)
+    await workspace.write_memory_entry("T", "x", "user")
+    await workspace.archive_conversation([{"role": "user", "content": "tea " * 50_000}])
+    assert await workspace.delete_user("default", confirm=True)
+    assert not await workspace.delete_user("default", confirm=True)
+    assert await workspace.search_conversations("tea") == []

@@ -96,8 +96,10 @@ class OneFolder:
         return ["default"]
 
     async def delete(self, user_id: str) -> bool:
-        await self.open(user_id).purge()
-        return True
+        store = self.open(user_id)
+        there = bool(await store.list())
+        await store.purge()
+        return there
 
     async def aclose(self) -> None:
         await self._store.aclose()
