@@ -9,6 +9,7 @@ import pytest
 
 from memshelf import Workspace
 from memshelf.workspace.catalogue import _WORTH_KEEPING
+from memshelf.workspace.remembered import _mark
 
 MANY = _WORTH_KEEPING + 20
 
@@ -76,7 +77,11 @@ async def test_what_was_forgotten_is_not_kept(many, directory):
 
 async def test_what_is_kept_may_be_damaged_or_hostile(many, directory):
     expected = await directory().search("zebra7")
-    whole = many.read_bytes()
+    marked = many.read_bytes()
+    for at in range(70, len(marked), len(marked) // 20):
+        many.write_bytes(marked[:at] + bytes([marked[at] ^ 1]) + marked[at + 1 :])
+        assert await directory().search("zebra7") == expected
+    whole = marked.partition(b"\n")[2]
     model = json.loads(whole.split(b"\n")[0])[0]
     for damaged in (
         b"", b"\n", b"null\n", b"[]\n", b"[[1],[]]\n", whole[:-100], whole[: len(whole) // 2], whole + b"x",
@@ -85,8 +90,9 @@ async def test_what_is_kept_may_be_damaged_or_hostile(many, directory):
         json.dumps([model, [["memory/user_7.md", "v", {"file": 1}, 0, [], -5, 9]]]).encode() + b"\n",
         b"[" * 100_000,
     ):  # fmt: skip
-        many.write_bytes(damaged)
-        assert await directory().search("zebra7") == expected
+        for mark in (b"", _mark(damaged) + b"\n"):
+            many.write_bytes(mark + damaged)
+            assert await directory().search("zebra7") == expected
     many.unlink()
     many.mkdir()
     assert await directory().search("zebra7") == expected

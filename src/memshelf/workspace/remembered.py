@@ -5,6 +5,7 @@ It saves the reading and embedding of many entries, and nothing depends on it: w
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from memshelf.workspace.entries import EntryInfo
 
 __all__ = ["Learned", "Remembered"]
 
-_FORMAT = [1, ANALYSIS]
+_FORMAT = [2, ANALYSIS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ class Remembered:
     def load(self) -> dict[str, Learned]:
         """By path; empty when there is nothing, or nothing of use."""
         try:
-            data = self._path.read_bytes()
+            mark, _, data = self._path.read_bytes().partition(b"\n")
+            if mark != _mark(data):  # a bad disk, or somebody's hand
+                return {}
             head, _, rest = data.partition(b"\n")
             model, rows = json.loads(head)
             if model != self._model:
@@ -66,14 +69,19 @@ class Remembered:
         ]
         head = json.dumps([self._model, rows], separators=(",", ":")).encode()
         blobs = b"".join(part for each in learned.values() for part in (each.terms, each.vectors))
+        data = head + b"\n" + blobs
         staged = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         with suppress(OSError):
             fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with open(fd, "wb") as file:
-                file.write(head + b"\n" + blobs)
+                file.write(_mark(data) + b"\n" + data)
             os.replace(staged, self._path)
 
     def drop(self) -> None:
         """Keep nothing: something in it was forgotten for good."""
         with suppress(OSError):
             self._path.unlink()
+
+
+def _mark(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()
