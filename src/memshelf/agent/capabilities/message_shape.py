@@ -61,12 +61,12 @@ class ModelMessageShape:
         total = 0
         for part in message.parts:
             total += _PART_TOKENS
-            if part.part_kind == "tool-return" or part.part_kind == "builtin-tool-return":
+            if isinstance(content := getattr(part, "content", None), str):  # most parts, so it is asked first
+                total += self._count(content)
+            elif part.part_kind == "tool-return" or part.part_kind == "builtin-tool-return":
                 total += self._count(_result(part))
             elif part.part_kind == "tool-call":
                 total += self._count(part.args_as_json_str()) + self._count(part.tool_name)
-            elif isinstance(content := getattr(part, "content", None), str):
-                total += self._count(content)
             elif part.part_kind == "user-prompt":
                 total += sum(map(self._content_tokens, part.content))
         return total
@@ -74,10 +74,13 @@ class ModelMessageShape:
     def over(self, message: ModelMessage, tool_result_tokens: int) -> int:
         if message.kind != "request":
             return 0
-        results = [_result(part) for part in message.parts if part.part_kind == "tool-return"]
-        # No tokenizer makes more tokens than there are bytes, so most need not be counted.
-        long = [result for result in results if len(result) * _MOST_BYTES > tool_result_tokens]
-        return sum(max(self._count(result) - tool_result_tokens, 0) for result in long)
+        over = 0
+        for part in message.parts:
+            if part.part_kind == "tool-return":
+                result = _result(part)
+                if len(result) * _MOST_BYTES > tool_result_tokens:  # no tokenizer makes more tokens than bytes
+                    over += max(self._count(result) - tool_result_tokens, 0)
+        return over
 
     def lines(self, message: ModelMessage, tool_result_tokens: int) -> list[Line]:
         lines: list[Line] = []
