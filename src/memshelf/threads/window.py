@@ -53,13 +53,21 @@ def window(
         newest -= sum(shape.over(each, tool_result_tokens) for each in history[current:])
     start, room = current, tokens - newest
     room_as_they_are = room
-    for earlier in islice(_starts(history, shape), 1, None if turns is None else turns + 1):
-        size = sum(map(shape.tokens, history[earlier:start]))
+    size = over = earlier_turns = 0
+    for index in range(current - 1, -1, -1):  # one pass without slices: a history may have thousands of messages
+        if earlier_turns == turns:
+            break
+        message = history[index]
+        size += shape.tokens(message)
+        over += shape.over(message, tool_result_tokens)
+        if index and not shape.starts_turn(message):
+            continue
         room_as_they_are -= size
-        room -= size - sum(shape.over(each, tool_result_tokens) for each in history[earlier:start])
+        room -= size - over
         if room < 0:
             break
-        start = earlier
+        start, size, over = index, 0, 0
+        earlier_turns += 1
     return Window(start, current, shorten_earlier=too_much or room_as_they_are < 0, shorten_current=too_much)
 
 
