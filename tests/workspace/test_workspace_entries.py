@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 import yaml
+from hypothesis import given, strategies as st
 
 from memshelf.files.edits import find
 from memshelf.origin import Origin
 from memshelf.testing import refused
+from memshelf.workspace import entries
 from memshelf.workspace.entries import read_entry_file, written
 
 TITLES = [
@@ -271,6 +273,24 @@ def test_what_is_written_without_yaml_is_what_yaml_would_write():
         head = yaml.safe_load(text.split("---\n")[1])
         assert head == {"name": title, "description": title, "type": "user"}
         assert read_entry_file("x.md", text).title == title
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["name", "description", "type", "source", "tags", "日期", "on", "a b", "1", "-"]),
+            st.text(st.sampled_from("abnoY 日é1_-,()/+:#'\r\u2028"), max_size=6)
+            | st.sampled_from(["true", "no", "null", "Tea (green)", "~", "0x1", " x", "x "]),
+        ),
+        max_size=4,
+    )
+)
+def test_what_is_read_without_yaml_is_what_yaml_would_read(lines):
+    head = "".join(f"{key}: {value}\n" for key, value in lines)
+    plain = entries._plain_fields(head)
+    if plain is not None:
+        assert plain == (yaml.load(head, Loader=yaml.BaseLoader) or {})
+        assert plain == (yaml.safe_load(head) or {})
 
 
 async def test_a_hundred_writers_of_one_title_all_have_their_turn(opened):

@@ -45,6 +45,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TYPED_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN = re.compile(r"[^\W\d_](?:[\w ,()/+-]*[\w)])?")
 _MEANT_OTHERWISE = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+_OWN = frozenset({"name", "description", "type", "source"})
 _NOT_A_WORD = re.compile(r"[^\w-]+|_+")
 
 
@@ -205,7 +206,20 @@ def _split(text: str) -> tuple[str | None, str]:
     return text[opening.end() : closing.start()], content.removeprefix("\r\n" if content[:1] == "\r" else "\n")
 
 
+def _plain_fields(head: str) -> dict[str, str] | None:
+    """What a frontmatter of nothing but plain texts says, as YAML would read it; `None` for any other."""
+    fields: dict[str, str] = {}
+    for line in head.removesuffix("\n").split("\n") if head else ():
+        key, _, value = line.partition(": ")
+        if not (_is_plain(key) and _is_plain(value)) or key in fields:
+            return None
+        fields[key] = value
+    return fields
+
+
 def _fields(head: str) -> dict[str, str]:
+    if (plain := _plain_fields(head)) is not None:
+        return plain
     try:
         # The base loader takes every scalar for text, so a title of `no` or `2026` stays what it is.
         loaded = yaml.load(head, Loader=_LOADER)  # noqa: S506  # it builds only texts, lists and mappings
@@ -221,7 +235,7 @@ def _fields(head: str) -> dict[str, str]:
 def _kept(text: str) -> str:
     """The keys of a file's frontmatter that are not an entry's, as YAML; nothing of what cannot be read or written."""
     head, _ = _split(text)
-    if head is None:
+    if head is None or ((plain := _plain_fields(head)) is not None and plain.keys() <= _OWN):
         return ""
     try:
         loaded = yaml.load(head, Loader=_TYPED_LOADER)  # noqa: S506  # the C twin of the safe loader
@@ -236,4 +250,4 @@ def _kept(text: str) -> str:
 
 
 def _without_own(loaded: dict[object, object]) -> dict[object, object]:
-    return {key: value for key, value in loaded.items() if key not in ("name", "description", "type", "source")}
+    return {key: value for key, value in loaded.items() if key not in _OWN}
