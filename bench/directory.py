@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from itertools import count
 from pathlib import Path
 
 from bench import peers
 from bench.measure import Ratio, median_async, median_sync, show
+from bench.raw import synced_file
 from memshelf import DirectoryFileStore, Origin
 
 __all__ = ["run"]
@@ -37,7 +37,7 @@ async def run(place: Path) -> None:
     reference = peer if peer is not None else 2 * median_sync(lambda _: _naive(root), 3)
     ratios = [Ratio(f"list() + changes(), {FILES:,} unchanged files", listing, reference, against, "at most 1/30")]
 
-    raw = median_sync(lambda each: _raw_write(place / "raw", each), 200)
+    raw = synced_file(place / "raw")
     async with DirectoryFileStore(root) as durable, DirectoryFileStore(root, durable=False) as fast:
         ratios.append(
             Ratio("durable write", await _writes(durable, 200), raw, "write, fsync, rename, fsync", "at most 1.3x")
@@ -67,18 +67,6 @@ async def _writes(store: DirectoryFileStore, rounds: int) -> float:
         version = await store.write(path, f"{each} " * 200, expected=version, origin=ORIGIN)
 
     return await median_async(write, rounds)
-
-
-def _raw_write(place: Path, each: int) -> None:
-    place.mkdir(exist_ok=True)
-    staged = os.open(place / "staged", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    os.write(staged, (f"{each} " * 200).encode())
-    os.fsync(staged)
-    os.close(staged)
-    os.rename(place / "staged", place / "file")
-    directory = os.open(place, os.O_RDONLY)
-    os.fsync(directory)
-    os.close(directory)
 
 
 def _naive(root: Path) -> list[tuple[str, str]]:

@@ -1,7 +1,9 @@
-"""What a durable commit costs without memshelf: what a version's row holds, with no index but its key."""
+"""What a durable write costs without memshelf: a file that is replaced; in a database, what a version's row holds, with
+no index but its key."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import asyncpg
 
 from bench.measure import median_async, median_sync
 
-__all__ = ["postgres_commit", "sqlite_commit"]
+__all__ = ["postgres_commit", "sqlite_commit", "synced_file"]
 
 _COLUMNS = (
     *("memory", "seq", "id", "file", "parent", "operation", "path", "sha256", "size", "salt", "commitment", "link"),
@@ -22,6 +24,23 @@ def _values(each: int) -> tuple[object, ...]:
     content = (f"{each} " * 200).encode()
     id, blob = "memver_" + "0" * 32, bytes(32)
     return (1, each, id, id, id, "modified", "a.md", "0" * 64, len(content), blob, blob, blob, each, content)
+
+
+def synced_file(place: Path) -> float:
+    """The median seconds of writing, syncing and renaming a file, and syncing its directory."""
+    place.mkdir()
+
+    def write(each: int) -> None:
+        staged = os.open(place / "staged", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        os.write(staged, (f"{each} " * 200).encode())
+        os.fsync(staged)
+        os.close(staged)
+        os.rename(place / "staged", place / "file")
+        directory = os.open(place, os.O_RDONLY)
+        os.fsync(directory)
+        os.close(directory)
+
+    return median_sync(write, _ROUNDS)
 
 
 def sqlite_commit(database: Path) -> float:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.measure import Ratio, median_async, show, show_figures
 from bench.peers import AGENTICA_RECALL, ask
+from bench.raw import synced_file
 from bench.workspace.figures import KINDS, figure
 from memshelf import Workspace
 
@@ -73,11 +74,16 @@ async def _speed(place: Path) -> list[Ratio]:
     endless = await median_async(lambda _: workspace.get_relevant_memories(long), 51)
     search = await median_async(lambda _: workspace.search(usual), 51)
     bare = await median_async(lambda each: _bare(place / f"bare-{each}", text(60)), 101)
+    durable = Workspace(place, embedder=None)
+    await durable.search("zebra1")
+    synced = await median_async(lambda each: durable.write_memory_entry(f"Safe {each}", text(60), "user"), 101)
+    raw = synced_file(place / "raw")
     shutil.rmtree(place)
     return [
         Ratio("write an entry", write, bare, "two bare files", "under 2 ms"),
         Ratio("write it again", rewrite, bare, "two bare files", "under 2 ms"),
         Ratio("write, over all", building, bare, "two bare files", "under 2 ms"),
+        Ratio("durable write", synced, raw, "write, fsync, rename, fsync", "near 1x"),
         Ratio("recall, a rare word", rare, bare, "two bare files", "under 10 ms"),
         Ratio("recall, a usual question", recall, bare, "two bare files", "under 10 ms"),
         Ratio(f"recall, {len(long) // 1000} KB of text", endless, recall, "a usual question", "no growth"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from memshelf import Workspace
 from memshelf.origin import Origin
 from memshelf.workspace.entries import EntryInfo
 from memshelf.workspace.index import INDEX_BYTES, INDEX_LINES, listed_files, rebuilt, updated
@@ -132,3 +135,45 @@ async def test_an_index_that_cannot_take_a_row_does_not_lose_the_entry(opened, c
     file = await workspace.write_memory_entry("Tea", "Green.", "user")
     assert (await opened().read_entry(file)).content == "Green."
     assert [each.title for each in await opened().search("green tea")] == ["Tea"]
+
+
+async def test_a_row_that_somebody_took_out_comes_back_when_its_entry_is_written_again(opened):
+    workspace = opened()
+    await workspace.write_memory_entry("Tea", "Green.", "user")
+    before = await workspace.memory_index()
+    found = await workspace.store.read("MEMORY.md")
+    await workspace.store.write("MEMORY.md", "mine\n", expected=found.version, origin=ORIGIN)
+    await workspace.write_memory_entry("Tea", "Green.", "user")
+    assert await workspace.memory_index() == f"mine\n{before}"
+
+
+async def test_the_index_is_never_put_in_place_before_its_content_is_on_the_disk(tmp_path, monkeypatch):
+    calls: list[str] = []
+
+    def recorded(name):
+        call = getattr(os, name)
+
+        def record(*args, **options):
+            calls.append(name)
+            return call(*args, **options)
+
+        monkeypatch.setattr(os, name, record)
+
+    recorded("fsync")
+    recorded("rename")
+    async with Workspace(tmp_path, embedder=None) as workspace:
+        await workspace.write_memory_entry("Tea", "Green.", "user")
+        calls.clear()
+        await workspace.write_memory_entry("Tea", "Black.", "user", "drinks")
+    entry, index = ["fsync", "rename", "fsync"], ["fsync", "rename"]
+    assert calls == entry + index
+
+
+async def test_what_is_no_text_in_an_entrys_place_gives_it_another_name(directory):
+    workspace = directory()
+    await workspace.write_memory_entry("Coffee", "Black.", "user")
+    (workspace.root / "memory" / "user_tea.md").write_bytes(b"\xff\xfe")
+    file = await workspace.write_memory_entry("Tea", "Green.", "user")
+    assert file != "user_tea.md"
+    assert (await directory().read_entry(file)).content == "Green."
+    assert (workspace.root / "memory" / "user_tea.md").read_bytes() == b"\xff\xfe"

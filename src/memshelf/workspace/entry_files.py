@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from itertools import chain
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find, find_text
+from memshelf.files.model import FileText
 from memshelf.files.protocol import FileStore
 from memshelf.origin import Origin
 from memshelf.workspace.catalogue import Catalogue
@@ -30,13 +32,14 @@ class EntryFiles:
     async def write(self, draft: EntryDraft, origin: Origin) -> str:
         """Store an entry in its own file, or in a new one, and answer the file's name."""
         await self._catalogue.refresh(hurried=True)
-        own = self._own(draft)
-        if own and await find(self._store, self._catalogue.path_of(own[0])) is None:
+        own, current = self._own(draft), None
+        if own and (current := await find_text(self._store, self._catalogue.path_of(own[0]))) is None:
             await self._catalogue.refresh()  # somebody moved it a moment ago
             own = self._own(draft)
-        for file in (*own, *file_names(draft.memory_type, draft.title)):
+        for file in chain(own, file_names(draft.memory_type, draft.title)):
             async with self._turns.of(file):
-                entry = await self._write_at(file, draft, origin)
+                entry = await self._write_at(file, draft, origin, current)
+            current = None
             if entry is not None:
                 await self._show({file: entry.info if entry.source == "confirmed" else None})
                 return file
@@ -48,16 +51,22 @@ class EntryFiles:
         known.sort(key=lambda each: each.source, reverse=True)  # a confirmed entry before a candidate
         return [each.file for each in known if draft.source in (each.source, "confirmed")]
 
-    async def _write_at(self, file: str, draft: EntryDraft, origin: Origin) -> MemoryEntry | None:
-        """Write the entry in a file that is free or its own; `None` when the file is another's."""
+    async def _write_at(
+        self, file: str, draft: EntryDraft, origin: Origin, current: FileText | None
+    ) -> MemoryEntry | None:
+        """Write the entry in a file that is free or its own; `None` when the file is another's.
+
+        `current` is what the file was seen to hold, which the write itself checks.
+        """
         path = self._catalogue.path_of(file)
         for attempt in range(TRIES):
-            try:
-                current = await find(self._store, path)
-            except MemoryStoreError as error:
-                if error.code in ("invalid_file", "invalid_path"):
-                    return None  # something of a person's that is no text
-                raise
+            if attempt:
+                try:
+                    current = await find(self._store, path)
+                except MemoryStoreError as error:
+                    if error.code in ("invalid_file", "invalid_path"):
+                        return None  # something of a person's that is no text
+                    raise
             if current is not None and not draft.belongs_in(read_entry_file(file, current.text)):
                 return None
             text = draft.text(current.text if current is not None else "")
@@ -66,7 +75,8 @@ class EntryFiles:
                 async with self._catalogue.changing(path):
                     version = await self._store.write(path, text, expected=expected, origin=origin)
             except MemoryStoreError as error:
-                if error.code == "version_mismatch" or taken_meanwhile(error, path):
+                unseen = not attempt and error.code == "invalid_path"
+                if unseen or error.code == "version_mismatch" or taken_meanwhile(error, path):
                     await give_way(attempt)
                     continue
                 raise

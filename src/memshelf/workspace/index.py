@@ -29,11 +29,9 @@ def listed_files(text: str, under: str) -> list[str]:
 
 def updated(text: str, changes: Mapping[str, EntryInfo | None], under: str) -> str:
     """The index with the rows of some files removed, and new ones for those that have an entry, last."""
-    before = [(line, _file(line, under)) for line in _lines(text)]
-    kept = [(line, file) for line, file in before if file not in changes]
-    lines = [line for line, _ in kept]
+    lines = [line for line in _lines(text) if _file(line, under) not in changes]
     rows = [_row(entry, under) for entry in changes.values() if entry is not None]
-    at = max((number + 1 for number, (_, file) in enumerate(kept) if file is not None), default=len(lines))
+    at = next((at for at in range(len(lines), 0, -1) if _file(lines[at - 1], under) is not None), len(lines))
     return _fitted([*lines[:at], *rows, *lines[at:]], under)
 
 
@@ -62,9 +60,12 @@ def _fitted(lines: list[str], under: str) -> str:
     count, size = len(lines), len("\n".join(lines).encode()) + 1
     if count <= INDEX_LINES and size <= INDEX_BYTES:
         return "\n".join(lines) + "\n" if lines else ""
-    kept = []
-    for line in lines:
-        if (count > INDEX_LINES or size > INDEX_BYTES) and _file(line, under) is not None:
+    kept: list[str] = []
+    for at, line in enumerate(lines):
+        if count <= INDEX_LINES and size <= INDEX_BYTES:
+            kept += lines[at:]
+            break
+        if _file(line, under) is not None:
             count -= 1
             size -= len(line.encode()) + 1
         else:

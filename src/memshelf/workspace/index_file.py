@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find
+from memshelf.files.model import FileText
 from memshelf.files.protocol import FileStore
 from memshelf.origin import Origin
 from memshelf.workspace import index
@@ -32,6 +33,7 @@ class IndexFile:
         self._store = store
         self._path = config.memory_md
         self._under = config.entries_under
+        self._seen: FileText | None = None
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = WeakKeyDictionary()
 
     async def text(self) -> str:
@@ -64,19 +66,24 @@ class IndexFile:
         await self._change(lambda text: index.rebuilt(text, listed, self._under))
 
     async def _change(self, change: Callable[[str], str]) -> None:
+        found, self._seen = self._seen, None  # most often it is as it was left here, which the write itself checks
+        fresh = False
         for attempt in range(TRIES):
-            found = await find(self._store, self._path)
+            if found is None or attempt:
+                found, fresh = await find(self._store, self._path), True
             before = found.text if found is not None else ""
-            after = change(before)
-            if after == before:
-                return
+            if (after := change(before)) == before:
+                if fresh:
+                    return
+                continue
             try:
                 expected = found.version if found is not None else None
-                await self._store.write(self._path, after, expected=expected, origin=Origin())
+                version = await self._store.write(self._path, after, expected=expected, origin=Origin())
             except MemoryStoreError as error:
                 if error.code not in ("version_mismatch", "already_exists"):
                     raise
                 await give_way(attempt)
             else:
+                self._seen = FileText(self._path, after, version)
                 return
         raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {self._path}.")
