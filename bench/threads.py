@@ -52,6 +52,7 @@ def _log(place: Path) -> list[Ratio]:
     load = median_sync(lambda _: log.load(), 3)
     search = median_sync(lambda _: log.search("99 message 中文"), 1)
     short = SessionLog("s3", place / "sessions", durable=False)
+    short.extend([_row(number) for number in range(1_000)])
     for each in (log, short):
         each.boundary("a summary")
         each.extend([_row(number) for number in range(20)])
@@ -60,7 +61,7 @@ def _log(place: Path) -> list[Ratio]:
         Ratio("append a row", append, bare, "one bare write", "under 50 us"),
         Ratio("append a row, durable", synced, bare_synced, "one bare write and sync", "near 1x"),
         Ratio(f"load {ROWS:,} rows", load, 1, "1 s", "at most 1x"),
-        Ratio("resume from the last boundary", resume, resume_short, "the same with nothing before it", "1x"),
+        Ratio("resume from the last boundary", resume, resume_short, "the same behind 1,000 rows", "1x"),
         Ratio(f"search {ROWS:,} rows", search, 1, "1 s", ""),
     ]
 
