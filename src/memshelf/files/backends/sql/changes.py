@@ -29,8 +29,10 @@ _INSERT_FILE = (
     "VALUES ($1, $2, $3, $4, $5, $6, $7)"
 )
 _INSERT_PLACE = "INSERT INTO file_places (memory_id, path, file_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
-_UPDATE_FILE = (
-    "UPDATE files SET path = $1, version_id = $2, size = $3, description = $4 WHERE memory_id = $5 AND path = $6"
+_UPDATE_FILE = "UPDATE files SET version_id = $1, size = $2, description = $3 WHERE memory_id = $4 AND path = $5"
+# Its own statement: to set the path, though to what it is, has SQLite write every index of the row anew.
+_MOVE_FILE = (
+    "UPDATE files SET version_id = $1, size = $2, description = $3, path = $6 WHERE memory_id = $4 AND path = $5"
 )
 _DELETE_FILE = "DELETE FROM files WHERE memory_id = $1 AND path = $2"
 
@@ -149,8 +151,10 @@ async def record(
         live = _INSERT_FILE, (memory.id, commit.path, facts.file_id, facts.id, size, line, created_at)
     elif content is None:
         live = _DELETE_FILE, (memory.id, before.file.path)
+    elif not facts.moved:
+        live = _UPDATE_FILE, (facts.id, size, line, memory.id, commit.path)
     else:
-        live = _UPDATE_FILE, (commit.path, facts.id, size, line, memory.id, before.file.path)
+        live = _MOVE_FILE, (facts.id, size, line, memory.id, before.file.path, commit.path)
     changes = [(_INSERT_VERSION, version), (_MOVE_HEAD, (facts.seq, sealed, files, memory.id)), live]
     if before is None or facts.moved:
         changes.append((_INSERT_PLACE, (memory.id, commit.path, facts.file_id)))
