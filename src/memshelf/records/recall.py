@@ -14,7 +14,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Literal, TypeAlias, TypeVar
 
-from memshelf.embedding.default import default_embedder
+from memshelf.embedding.default import default_embedder, warn_words_only
 from memshelf.embedding.protocol import Embedder, Vectors
 from memshelf.embedding.text import EMBEDDED_CHARS
 from memshelf.errors import MemoryStoreError
@@ -65,10 +65,8 @@ class Recall:
 
     def __init__(self, embedder: EmbedderChoice) -> None:
         chosen = default_embedder() if embedder == "default" else embedder
-        if chosen is not None and np is None:
-            _log.warning('Vectors need NumPy: pip install "memshelf[embed]". Records are recalled by their words only.')
-            chosen = None
-        self.embedder = chosen
+        self.embedder = chosen if np is not None else None
+        self._lacks_meaning = embedder is not None and self.embedder is None
         self._embedding: set[asyncio.Task[Meaning | None]] = set()
         self._said = False
         self._executor: ThreadPoolExecutor | None = None
@@ -79,6 +77,11 @@ class Recall:
         """Forget all records."""
         self.index = RecordIndex(Table(self.embedder.dimension) if self.embedder is not None else None)
         self._scorer = Scorer(self.index) if np is not None else PlainScorer(self.index)
+
+    def say_what_is_missing(self) -> None:
+        """Say once in a process, if it is so, that what should go by meaning goes by words. `search` does it itself."""
+        if self._lacks_meaning:
+            warn_words_only()
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run work that touches the index on its thread."""
@@ -120,6 +123,7 @@ class Recall:
         query = query[:EMBEDDED_CHARS].encode("utf-8", "replace").decode()
         if not query.strip() or not len(self.index):
             return []
+        self.say_what_is_missing()
         meaning = await self._meaning_in_time(query)
         moment = wall_clock(now, clock)
 

@@ -50,6 +50,10 @@ class Meaning:
     def available(self) -> bool:
         return self._recall.embedder is not None
 
+    def say_what_is_missing(self) -> None:
+        """Say once in a process, if it is so, that what should go by meaning goes by words."""
+        self._recall.say_what_is_missing()
+
     def put(self, entry: MemoryEntry) -> None:
         """Take in an entry, or its new content. It is embedded when it is asked for."""
         self.remove(entry.file)

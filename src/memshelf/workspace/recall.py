@@ -102,6 +102,8 @@ class EntryRecall:
         matches = await asyncio.to_thread(self._matches, query, asked, order)
         by_words = [each.file for each in matches if each.covered >= _FLOOR and each.file not in without][:limit]
         if not self._meaning.available:
+            if self._chinese:  # there are entries
+                self._meaning.say_what_is_missing()
             return by_words
         covered = {each.file: each.covered for each in matches}
         best = max(covered.values(), default=0.0)

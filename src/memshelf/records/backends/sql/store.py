@@ -155,6 +155,7 @@ class SqlRecordStore:
         It goes on where it was stopped. Searches and changes go on meanwhile. `unavailable` when the embedder cannot
         do it now; what is done until then is kept.
         """
+        self._recall.say_what_is_missing()
         await self._prepare()
         await self._stop_filling()
         self._reindexing = True
