@@ -6,12 +6,14 @@ import asyncio
 import errno
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from memshelf import DirectoryFileStore, MemoryStoreError, Origin
+from memshelf.files.decide import Write
+from memshelf.testing import refused
 from memshelf.testing.disk import CrashingDisk, FaultyDisk, PowerCut
 from memshelf.testing.harness import contents
 
@@ -162,6 +164,77 @@ async def test_the_writer_after_a_killed_one_loses_nothing_to_a_power_cut(tmp_pa
         disk.power_cut(left)
         async with DirectoryFileStore(left / "memory", durable=False) as store:
             assert await contents(store) in ({**case.before, **acknowledged}, {**case.after, **acknowledged})
+
+
+PAIRS = {
+    "two new files": ({}, "a/b/c", "z"),
+    "a new file, and another replaced": ({"z": OLD}, "a/b", "z"),
+    "both replaced": ({"a/b": OLD, "z": OLD}, "a/b", "z"),
+    "in one directory": ({"a/y": OLD}, "a/b", "a/y"),
+    "the first stays the same": ({"a/b": NEW, "z": OLD}, "a/b", "z"),
+    "twice the same file": ({"a/b": OLD}, "a/b", "a/b"),
+}
+
+
+@pytest.mark.parametrize(("before", "first", "second"), PAIRS.values(), ids=PAIRS)
+async def test_of_two_writes_at_once_the_second_is_never_there_alone_and_the_first_never_lost(
+    tmp_path: Path, before: dict[str, str], first: str, second: str
+) -> None:
+    one, other = Write(first, NEW, None, None), Write(second, f"{NEW}other", None, None)
+
+    async def change(store: DirectoryFileStore) -> None:
+        known = {each.path: each.version for each in await store.list()}
+        expected = replace(one, expected=known.get(first)), replace(other, expected=known.get(second))
+        _, made = await store.write_both(*expected, origin=ORIGIN)
+        assert isinstance(made, str) == (first != second), "what it expected is gone"
+
+    made_first = {**before, first: NEW}
+    made_both = {**made_first, second: other.text} if first != second else made_first
+    case = Case(before, made_both, change)
+    operations = await _operations(tmp_path / "all", case)
+    for limit in range(operations + 1):
+        place = await _filled(tmp_path / str(limit), case)
+        disk, acknowledged = await _crash(place, case, limit)
+        assert acknowledged == (limit == operations)
+        for kept in range(disk.pending + 1):
+            left = tmp_path / f"{limit}-{kept}"
+            disk.power_cut(left, kept)
+            await _whole_and_usable(left, [made_first, made_both] if acknowledged else [before, made_first, made_both])
+        await _whole_and_usable(place, [made_both] if acknowledged else [before, made_first, made_both])
+
+
+async def test_two_writes_that_a_disk_does_not_confirm_are_told_as_such(tmp_path: Path) -> None:
+    syncs = 0
+
+    def before(operation: str) -> None:
+        nonlocal syncs
+        syncs += operation == "sync"
+        if operation == "sync" and syncs == 3:  # both contents are synced before
+            raise OSError(errno.EIO, "broken")
+
+    async with DirectoryFileStore(tmp_path) as store:
+        await store.write("z", OLD, expected=None, origin=ORIGIN)
+        version = await store.write("a", OLD, expected=None, origin=ORIGIN)
+    async with DirectoryFileStore(tmp_path, disk=FaultyDisk(before)) as store:
+        pair = Write("a", NEW, version, None), Write("b", NEW, None, None)
+        await refused("write_unconfirmed", store.write_both(*pair, origin=ORIGIN))
+        assert await contents(store) == {"a": NEW, "b": NEW, "z": OLD}
+
+
+async def test_a_write_that_cannot_be_made_leaves_the_other_as_it_should_be(tmp_path: Path) -> None:
+    async with DirectoryFileStore(tmp_path) as store:
+        version = await store.write("a", OLD, expected=None, origin=ORIGIN)
+        stale = Write("a", NEW, "stale", None), Write("b", NEW, None, None)
+        await refused("version_mismatch", store.write_both(*stale, origin=ORIGIN))
+        stale = Write("x", NEW, "stale", None), Write("b", NEW, None, None)
+        await refused("version_mismatch", store.write_both(*stale, origin=ORIGIN))
+        assert await contents(store) == {"a": OLD}
+        too_large = Write("b", "x" * store.format.max_file_bytes + "x", None, None)
+        for second, code in ((Write("a", NEW, None, None), "already_exists"), (too_large, "too_large")):
+            version, error = await store.write_both(Write("a", NEW, version, None), second, origin=ORIGIN)
+            assert isinstance(error, MemoryStoreError)
+            assert error.code == code
+            assert await contents(store) == {"a": NEW}
 
 
 async def test_without_durability_nothing_is_synced(tmp_path: Path) -> None:

@@ -165,8 +165,7 @@ async def test_the_index_is_never_put_in_place_before_its_content_is_on_the_disk
         await workspace.write_memory_entry("Tea", "Green.", "user")
         calls.clear()
         await workspace.write_memory_entry("Tea", "Black.", "user", "drinks")
-    entry, index = ["fsync", "rename", "fsync"], ["fsync", "rename"]
-    assert calls == entry + index
+    assert calls == ["fsync", "rename", "fsync", "rename", "fsync"], "entry, index, and the entry's directory"
 
 
 async def test_what_is_no_text_in_an_entrys_place_gives_it_another_name(directory):

@@ -8,10 +8,19 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol, TypeVar, runtime_checkable
 
+from memshelf.errors import MemoryStoreError
+from memshelf.files.decide import Write
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
 from memshelf.origin import Origin
 
-__all__ = ["FileStore", "HistoryFileStore", "ListsWithChanges", "SearchableFileStore", "documented_by"]
+__all__ = [
+    "FileStore",
+    "HistoryFileStore",
+    "ListsWithChanges",
+    "SearchableFileStore",
+    "WritesTogether",
+    "documented_by",
+]
 
 Store = TypeVar("Store", bound=type)
 
@@ -140,6 +149,19 @@ class ListsWithChanges(Protocol):
 
     async def changes_and_list(self, since: str | None) -> tuple[Changes | FullResync, builtins.list[FileEntry]]:
         """What `changes` and `list` answer at one moment."""
+        ...
+
+
+@runtime_checkable
+class WritesTogether(Protocol):
+    """A file memory that makes two writes for little more than the price of one."""
+
+    async def write_both(self, first: Write, second: Write, *, origin: Origin) -> tuple[str, str | MemoryStoreError]:
+        """Make the first write, then the second if that was made: what each answers, or why the second was refused.
+
+        What the first raises is raised; unless it is `write_unconfirmed`, nothing changed. With durability, the first
+        survives a power cut once this has returned. The second may be lost in one, but leaves its file whole.
+        """
         ...
 
 

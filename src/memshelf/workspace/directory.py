@@ -12,22 +12,14 @@ from weakref import WeakValueDictionary
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory import DirectoryFileStore
-from memshelf.files.backends.directory.disk import Disk
 from memshelf.files.protocol import FileStore
 from memshelf.workspace.config import WorkspaceConfig
-from memshelf.workspace.users import DEFAULT_USER, directory_name, user_of
+from memshelf.workspace.users import directory_name, user_of
 
 __all__ = ["CONTROL", "DirectoryUsers", "OneFolder", "changed_at"]
 
 CONTROL = ".memshelf"
 """The directory beside a user's files that no path of the store leads to."""
-
-
-class _WholeFiles(Disk):
-    """For what can be made again: after a power cut, each file is as before a change or as after it, and whole."""
-
-    def sync_directory(self, fd: int) -> None:
-        del fd
 
 
 class DirectoryUsers:
@@ -37,21 +29,14 @@ class DirectoryUsers:
         self._config = config
         self._users = path / config.users_dir
         self._durable = durable
-        self._stores: WeakValueDictionary[tuple[str, type[Disk]], DirectoryFileStore] = WeakValueDictionary()
+        self._stores: WeakValueDictionary[str, DirectoryFileStore] = WeakValueDictionary()
 
     def root(self, user_id: str) -> Path:
         return self._users / directory_name(user_id)
 
     def open(self, user_id: str) -> FileStore:
-        return self._open(user_id, Disk)
-
-    def views(self, user_id: str) -> FileStore:
-        return self._open(user_id, _WholeFiles)
-
-    def _open(self, user_id: str, disk: type[Disk]) -> FileStore:
-        if (store := self._stores.get((user_id, disk))) is None:
-            store = DirectoryFileStore(self.root(user_id), durable=self._durable, disk=disk())
-            store = self._stores.setdefault((user_id, disk), store)
+        if (store := self._stores.get(user_id)) is None:
+            store = self._stores.setdefault(user_id, DirectoryFileStore(self.root(user_id), durable=self._durable))
         return store
 
     def prepare(self, user_id: str) -> None:
@@ -92,19 +77,15 @@ class OneFolder:
         self._folder = folder
         self._config = config
         self._store = DirectoryFileStore(folder, durable=durable)
-        self._views = DirectoryFileStore(folder, durable=durable, disk=_WholeFiles())
 
     def root(self, user_id: str) -> Path:
         del user_id
         return self._folder
 
     def open(self, user_id: str) -> FileStore:
-        _require_default(user_id)
+        if user_id != "default":
+            raise ValueError("This folder is the memory of one user; open a workspace for more.")
         return self._store
-
-    def views(self, user_id: str) -> FileStore:
-        _require_default(user_id)
-        return self._views
 
     def prepare(self, user_id: str) -> None:
         del user_id
@@ -112,7 +93,7 @@ class OneFolder:
             _prepare(self._folder, self._config)
 
     async def users(self) -> list[str]:
-        return [DEFAULT_USER]
+        return ["default"]
 
     async def delete(self, user_id: str) -> bool:
         store = self.open(user_id)
@@ -122,12 +103,6 @@ class OneFolder:
 
     async def aclose(self) -> None:
         await self._store.aclose()
-        await self._views.aclose()
-
-
-def _require_default(user_id: str) -> None:
-    if user_id != DEFAULT_USER:
-        raise ValueError("This folder is the memory of one user; open a workspace for more.")
 
 
 def changed_at(root: Path, directories: Collection[str]) -> object:

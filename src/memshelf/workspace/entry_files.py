@@ -6,6 +6,7 @@ import logging
 from itertools import chain
 
 from memshelf.errors import MemoryStoreError
+from memshelf.files.decide import Write
 from memshelf.files.edits import find, find_text
 from memshelf.files.model import FileText
 from memshelf.files.protocol import FileStore
@@ -38,11 +39,9 @@ class EntryFiles:
             own = self._own(draft)
         for file in chain(own, file_names(draft.memory_type, draft.title)):
             async with self._turns.of(file):
-                entry = await self._write_at(file, draft, origin, current)
+                if await self._write_at(file, draft, origin, current):
+                    return file
             current = None
-            if entry is not None:
-                await self._show({file: entry.info if entry.source == "confirmed" else None})
-                return file
         raise MemoryStoreError("already_exists", "Other files have all the names that this entry could have.")
 
     def _own(self, draft: EntryDraft) -> list[str]:
@@ -51,10 +50,8 @@ class EntryFiles:
         known.sort(key=lambda each: each.source, reverse=True)  # a confirmed entry before a candidate
         return [each.file for each in known if draft.source in (each.source, "confirmed")]
 
-    async def _write_at(
-        self, file: str, draft: EntryDraft, origin: Origin, current: FileText | None
-    ) -> MemoryEntry | None:
-        """Write the entry in a file that is free or its own; `None` when the file is another's.
+    async def _write_at(self, file: str, draft: EntryDraft, origin: Origin, current: FileText | None) -> bool:
+        """Write the entry and its row, if the file is free or its own; `False` when it is another's.
 
         `current` is what the file was seen to hold, which the write itself checks.
         """
@@ -65,24 +62,27 @@ class EntryFiles:
                     current = await find(self._store, path)
                 except MemoryStoreError as error:
                     if error.code in ("invalid_file", "invalid_path"):
-                        return None  # something of a person's that is no text
+                        return False  # something of a person's that is no text
                     raise
             if current is not None and not draft.belongs_in(read_entry_file(file, current.text)):
-                return None
+                return False
             text = draft.text(current.text if current is not None else "")
-            expected = current.version if current is not None else None
+            entry = read_entry_file(file, text)
+            row = {file: entry.info if entry.source == "confirmed" else None}
+            write = Write(path, text, current.version if current is not None else None, None)
             try:
                 async with self._catalogue.changing(path):
-                    version = await self._store.write(path, text, expected=expected, origin=origin)
+                    version, shown = await self._index.update_with(row, write, origin)
             except MemoryStoreError as error:
                 unseen = not attempt and error.code == "invalid_path"
                 if unseen or error.code == "version_mismatch" or taken_meanwhile(error, path):
                     await give_way(attempt)
                     continue
                 raise
-            entry = read_entry_file(file, text)
             self._catalogue.take(path, version, entry)
-            return entry
+            if not shown:
+                await self._show(row)
+            return True
         raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {file}; nothing changed.")
 
     async def _show(self, rows: dict[str, EntryInfo | None]) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from memshelf.errors import MemoryStoreError
+from memshelf.files.decide import Write
 from memshelf.files.edits import find
 from memshelf.files.model import FileText
-from memshelf.files.protocol import FileStore
+from memshelf.files.protocol import FileStore, WritesTogether
 from memshelf.origin import Origin
 from memshelf.workspace import index
 from memshelf.workspace.config import WorkspaceConfig
@@ -46,7 +47,7 @@ class IndexFile:
 
         Rows of an update that failed are written with the next one.
         """
-        waiting = self._waiting.setdefault(asyncio.get_running_loop(), _Waiting())
+        waiting = self._here()
         for file, entry in changes.items():
             waiting.rows.pop(file, None)
             waiting.rows[file] = entry
@@ -60,10 +61,31 @@ class IndexFile:
                 waiting.rows = rows | waiting.rows
                 raise
 
+    async def update_with(
+        self, changes: Mapping[str, EntryInfo | None], entry: Write, origin: Origin
+    ) -> tuple[str, bool]:
+        """Write an entry, whose version is answered, and its rows with it, if that is done at once: or else the rows
+        are still to be written by `update`."""
+        seen, waiting = self._seen, self._here()
+        if seen is not None and isinstance(self._store, WritesTogether) and not (waiting.turn.locked() or waiting.rows):
+            async with waiting.turn:
+                text = index.updated(seen.text, changes, self._under)
+                if text != seen.text:
+                    self._seen = None
+                    rows = Write(self._path, text, seen.version, None)
+                    version, shown = await self._store.write_both(entry, rows, origin=origin)
+                    if isinstance(shown, str):
+                        self._seen = FileText(self._path, text, shown)
+                    return version, isinstance(shown, str)
+        return await self._store.write(entry.path, entry.text, expected=entry.expected, origin=origin), False
+
     async def rebuild(self, entries: Iterable[EntryInfo]) -> None:
         """Make the rows agree with these entries; see `index.rebuilt`."""
         listed = list(entries)
         await self._change(lambda text: index.rebuilt(text, listed, self._under))
+
+    def _here(self) -> _Waiting:
+        return self._waiting.setdefault(asyncio.get_running_loop(), _Waiting())
 
     async def _change(self, change: Callable[[str], str]) -> None:
         found, self._seen = self._seen, None  # most often it is as it was left here, which the write itself checks

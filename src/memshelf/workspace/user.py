@@ -20,8 +20,7 @@ __all__ = ["UserMemory"]
 
 
 class UserMemory:
-    """A user's files, and what is known of them. `views` are the same files, see `UserStores`; `root` is the directory
-    that they are in, if they are in one.
+    """A user's files, and what is known of them. `root` is the directory that they are in, if they are in one.
 
     Conversations and experiences are masked, unless the policy is not to look for credentials.
     """
@@ -30,7 +29,6 @@ class UserMemory:
         self,
         user_id: str,
         store: FileStore,
-        views: FileStore,
         config: WorkspaceConfig,
         *,
         root: Path | None,
@@ -47,7 +45,7 @@ class UserMemory:
             glance=partial(changed_at, root) if root is not None else None,
             kept_at=root / CONTROL / "entries" if root is not None else None,
         )
-        self.index = IndexFile(views, config)
+        self.index = IndexFile(store, config)
         self.entries = EntryFiles(store, self.catalogue, self.index)
         masked: SecretsPolicy = "off" if secrets == "off" else "mask"
         self.archive = ConversationArchive(store, config.conversations_dir, root=root, durable=durable, secrets=masked)

@@ -26,11 +26,6 @@ class UserStores(Protocol):
         """The user's files; the same store whenever it is asked for the same user."""
         ...
 
-    def views(self, user_id: str) -> FileStore:
-        """The same files, for those that can be made again: a write that returned may be lost in a power cut, but
-        leaves the file whole."""
-        ...
-
     def root(self, user_id: str) -> Path | None:
         """The directory of the user's files; `None` when they are not in one."""
         ...
@@ -66,9 +61,6 @@ class OpenedUsers:
         if user_id not in self._stores:
             self._stores[user_id] = self._open_store(user_id)
         return self._stores[user_id]
-
-    def views(self, user_id: str) -> FileStore:
-        return self.open(user_id)
 
     def root(self, user_id: str) -> None:
         del user_id

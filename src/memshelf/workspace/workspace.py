@@ -174,12 +174,12 @@ class Workspace:
             self._users.pop(next(iter(self._users))).close()
 
     def _open(self, user_id: str) -> UserMemory:
+        store, root = self._stores.open(user_id), self._stores.root(user_id)
         return UserMemory(
             user_id,
-            self._stores.open(user_id),
-            self._stores.views(user_id),
+            store,
             self.config,
-            root=self._stores.root(user_id),
+            root=root,
             durable=self._durable,
             secrets=self._secrets,
             embedder=self._embedder,

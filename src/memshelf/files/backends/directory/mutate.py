@@ -46,24 +46,34 @@ class Mutations:
         self._durable = durable
         self._on_disk: set[tuple[int, int]] = set()  # directories that were seen to be in their parents on the disk
         self._replaced: list[int] = []
+        self._late: list[int] | None = None  # directories that are to be synced when the turn ends
 
     def apply(self, request: Request) -> str:
         """Commit a request, and return the version of the file that it wrote, moved or removed."""
-        try:
-            with Exclusive(self._disk, self._root, create=request.loads is None, durable=self._durable) as held:
-                tree = Tree(self._disk, held.root, self._format)
-                for _ in range(_ATTEMPTS):
-                    try:
-                        return self._attempt(held, tree, request)
-                    except OSError as error:
-                        if error.errno not in _CHANGED_MEANWHILE:
-                            raise
-                        # Another program changed something between two of our steps: look again.
-        except FileNotFoundError:  # no root
-            if request.loads is not None:
-                decide(request, None, None)
-            raise
-        raise MemoryStoreError("unavailable", "Other programs keep changing these files; nothing changed.")
+        with self._turn(request) as held:
+            return self._commit(held, request)
+
+    def apply_both(self, first: Write, second: Write) -> tuple[str, str | OSError | MemoryStoreError]:
+        """Commit two writes in one turn: their versions, or what kept the second from being made.
+
+        Only the directory of the first is synced, and only at the end: to sync the content of the second takes a
+        journalling disk the way that it has to go anyway.
+        """
+        with self._turn(first) as held:
+            late = self._late = list[int]()
+            try:
+                version = self._commit(held, first)
+                changed = late.copy()
+                try:
+                    other: str | OSError | MemoryStoreError = self._commit(held, second)
+                except (OSError, MemoryStoreError) as error:
+                    other = error
+                self._sync(changed)
+            finally:
+                self._late = None
+                for directory in late:
+                    self._disk.close(directory)
+        return version, other
 
     def release(self) -> None:
         """Let the system free the files that were replaced. That takes as long as all of a change without durability,
@@ -87,6 +97,27 @@ class Mutations:
                     raise _unconfirmed("Some files may be left", error) from error
         except FileNotFoundError:  # no root
             return
+
+    @contextmanager
+    def _turn(self, request: Request) -> Iterator[Exclusive]:
+        try:
+            with Exclusive(self._disk, self._root, create=request.loads is None, durable=self._durable) as held:
+                yield held
+        except FileNotFoundError:  # no root
+            if request.loads is not None:
+                decide(request, None, None)
+            raise
+
+    def _commit(self, held: Exclusive, request: Request) -> str:
+        tree = Tree(self._disk, held.root, self._format)
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._attempt(held, tree, request)
+            except OSError as error:
+                if error.errno not in _CHANGED_MEANWHILE:
+                    raise
+                # Another program changed something between two of our steps: look again.
+        raise MemoryStoreError("unavailable", "Other programs keep changing these files; nothing changed.")
 
     def _attempt(self, held: Exclusive, tree: Tree, request: Request) -> str:
         match request:
@@ -263,13 +294,17 @@ class Mutations:
 
     def _confirm(self, *ways: Way) -> None:
         """Wait until a change in these directories is on the disk. It is visible already: there is no way back."""
-        if not self._durable:
-            return
-        try:
-            for way in ways:
-                self._disk.sync_directory(way.end)
-        except OSError as error:
-            raise _unconfirmed("The change is made, but may not survive a power cut", error) from error
+        if self._durable and self._late is None:
+            self._sync([way.end for way in ways])
+        elif self._late is not None:
+            with _lasting():
+                self._late += [self._disk.open_directory(".", way.end) for way in ways]
+
+    def _sync(self, directories: list[int]) -> None:
+        if self._durable:
+            with _lasting():
+                for directory in directories:
+                    self._disk.sync_directory(directory)
 
     def _prune(self, way: Way) -> None:
         with suppress(OSError):  # not empty; or it stays as an empty directory, which is no part of the memory
@@ -281,6 +316,14 @@ class Mutations:
     def _identity(self, fd: int) -> tuple[int, int]:
         status = self._disk.status(fd)
         return status.st_dev, status.st_ino
+
+
+@contextmanager
+def _lasting() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _unconfirmed("The change is made, but may not survive a power cut", error) from error
 
 
 def _unconfirmed(what: str, error: Exception) -> MemoryStoreError:

@@ -22,7 +22,7 @@ from memshelf.files.backends.directory.worker import Worker
 from memshelf.files.decide import Delete, Move, Request, Write
 from memshelf.files.format import validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch
-from memshelf.files.protocol import FileStore, SearchableFileStore, documented_by
+from memshelf.files.protocol import FileStore, SearchableFileStore, WritesTogether, documented_by
 from memshelf.limits import FileFormat
 from memshelf.origin import Origin
 
@@ -31,7 +31,7 @@ __all__ = ["DirectoryFileStore"]
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}
 
 
-@documented_by(FileStore, SearchableFileStore)
+@documented_by(FileStore, SearchableFileStore, WritesTogether)
 class DirectoryFileStore:
     """The files below the directory `root`; a `SearchableFileStore` without history.
 
@@ -99,9 +99,7 @@ class DirectoryFileStore:
 
     async def write(self, path: str, text: str, *, expected: str | None, origin: Origin) -> str:
         del origin
-        request = Write.checked(path, text, expected, self.format)
-        require_addressable(request.path)
-        return await self._apply(request)
+        return await self._apply(self._checked(path, text, expected))
 
     async def move(self, source: str, destination: str, *, expected: str, origin: Origin) -> str:
         del origin
@@ -141,6 +139,25 @@ class DirectoryFileStore:
         directory = require_addressable(validate_directory(path, self.format))
         compiled = grep.Pattern.compile(pattern, regex=regex, case_sensitive=case_sensitive)
         return await asyncio.to_thread(self._search, directory, compiled, limit)
+
+    async def write_both(self, first: Write, second: Write, *, origin: Origin) -> tuple[str, str | MemoryStoreError]:
+        first = self._checked(first.path, first.text, first.expected)
+        try:
+            second = self._checked(second.path, second.text, second.expected)
+        except MemoryStoreError as error:
+            return await self.write(first.path, first.text, expected=first.expected, origin=origin), error
+
+        def change() -> tuple[str, str | MemoryStoreError]:
+            with _refusals(changing=True):
+                version, other = self._mutations.apply_both(first, second)
+            return version, other if isinstance(other, str | MemoryStoreError) else _refusal(other, changing=True)
+
+        return await self._worker.run(change)
+
+    def _checked(self, path: str, text: str, expected: str | None) -> Write:
+        request = Write.checked(path, text, expected, self.format)
+        require_addressable(request.path)
+        return request
 
     async def _apply(self, request: Request) -> str:
         def change() -> str:
@@ -188,13 +205,17 @@ def _refusals(*, changing: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in _BAD_NAME:
-            raise MemoryStoreError("invalid_path", f"The system refuses this name: {reason}.") from error
-        if changing:  # the name may be one of the store's own, which tells nobody anything
-            raise MemoryStoreError("unavailable", f"The system refuses: {reason}; nothing changed.") from error
-        where = f" ({error.filename})" if isinstance(error.filename, str) else ""
-        raise MemoryStoreError("unavailable", f"The memory cannot be read: {reason}{where}.") from error
+        raise _refusal(error, changing=changing) from error
+
+
+def _refusal(error: OSError, *, changing: bool) -> MemoryStoreError:
+    reason = error.strerror or str(error)
+    if error.errno in _BAD_NAME:
+        return MemoryStoreError("invalid_path", f"The system refuses this name: {reason}.")
+    if changing:  # the name may be one of the store's own, which tells nobody anything
+        return MemoryStoreError("unavailable", f"The system refuses: {reason}; nothing changed.")
+    where = f" ({error.filename})" if isinstance(error.filename, str) else ""
+    return MemoryStoreError("unavailable", f"The memory cannot be read: {reason}{where}.")
 
 
 def _readable(tree: Tree, path: str) -> FileText | None:
