@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -44,6 +45,9 @@ def test_a_chat_is_a_thread_that_can_be_listed_shown_and_gone_on_with(run, model
 
 def test_resume_goes_on_only_with_a_thread_that_exists(run, model):
     ran = run("threads", "resume", "nobody", *MEMORY, "hello")
+    assert (ran.code, model.requests) == (3, [])
+    SessionLog("somebody", THREADS).append("user", "x")
+    ran = run("threads", "resume", "nobody", *MEMORY, "hello")
     assert (ran.code, model.requests) == (1, [])
     assert "not_found: There is no thread nobody" in ran.err
 
@@ -58,14 +62,16 @@ def test_a_list_in_a_pipe_has_one_line_a_thread(run, work):
 
 
 def test_where_there_are_no_threads_the_list_is_empty(run):
+    Path(THREADS).mkdir(parents=True)
     assert (run("threads", "list").code, run("threads", "list").out) == (0, b"")
     assert run("threads", "list", "--json").json == {"threads": []}
-    assert list(Path().iterdir()) == []
+    assert list(Path(THREADS).iterdir()) == []
 
 
 def test_an_empty_list_on_a_terminal_says_where_it_looked(terminal):
-    shown = terminal("threads", "list", "--threads", "nowhere")
-    shown.until("There are no threads in nowhere.")
+    Path("empty").mkdir()
+    shown = terminal("threads", "list", "--threads", "empty")
+    shown.until("There are no threads in empty.")
     assert shown.end() == 0
 
 
@@ -115,8 +121,15 @@ def test_export_writes_markdown_or_json_lines_and_replaces_nothing(run, work):
     run("threads", "export", "work", "out.jsonl")
     assert Path("out.md").read_text() == run("threads", "show", "work").text
     assert [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()] == list(work.rows())
+    before = Path("out.md").stat()
     again = run("threads", "export", "work", "out.md")
-    assert (again.code, "already_exists" in again.err) == (1, True)
+    assert (again.code, "out.md exists; say --force" in again.err) == (2, True)
+    assert Path("out.md").stat().st_mtime_ns == before.st_mtime_ns
+    assert run("threads", "export", "work", "out.md", "--force", "--json").json == {"thread": "work", "file": "out.md"}
+    assert (oct(Path("out.md").stat().st_mode)[-3:], Path("out.md").stat().st_ino != before.st_ino) == ("600", True)
+    assert run("threads", "export", "work", "-").out == Path("out.jsonl").read_bytes()
+    run("threads", "export", "work", "out.md.gz")
+    assert gzip.decompress(Path("out.md.gz").read_bytes()) == Path("out.md").read_bytes()
 
 
 def test_rm_deletes_after_a_yes_and_not_what_somebody_holds(run, model, terminal, work):
@@ -149,7 +162,7 @@ def test_the_sessions_of_an_agent_are_threads_too(run):
 def test_threads_need_no_extra():
     code = (
         "import sys; sys.modules['pydantic_ai'] = sys.modules['pydantic'] = None; from memshelf.cli import main;"
-        "sys.exit(main(['threads', 'list']))"
+        "sys.exit(main(['threads', 'list', '--threads', '.']))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

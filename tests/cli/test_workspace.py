@@ -115,13 +115,18 @@ def test_the_memory_of_another_program_is_taken_over_and_stays_as_it_is(run, tmp
     [listed] = run("workspace", "list", "--user", "ann", "--json").json["entries"]
     assert (listed["title"], listed["description"]) == ("Tea", "what she drinks")
     assert (source / "tea.md").read_text() == entry
-    missing = run("workspace", "import", "nowhere")
-    assert (missing.code, missing.err.startswith("error: not_found")) == (1, True)
+    assert run("workspace", "import", "nowhere").err == "error: unavailable: nowhere: No such file or directory.\n"
 
 
 def test_an_empty_list_on_a_terminal_says_where_it_looked(terminal):
+    Path("empty").mkdir()
     for command in (("list",), ("candidates",), ("search", "tea"), ("users",)):
-        shown = terminal("workspace", *command, "--workspace", "nowhere", columns=300)
-        shown.until("nowhere")
+        shown = terminal("workspace", *command, "--workspace", "empty", columns=300)
+        shown.until("empty")
         assert shown.end() == 0
-    assert not Path("nowhere").exists()
+    assert list(Path("empty").iterdir()) == []
+
+
+def test_rules_of_a_repository_need_no_workspace(run):
+    Path("AGENTS.md").write_text("Use tabs.\n")
+    assert run("workspace", "rules").text == "Use tabs.\n"

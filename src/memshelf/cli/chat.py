@@ -115,7 +115,7 @@ def chat(
     mounted = [_mounted(each, ("README.md", *always_load)) for each in memories]
     place = None
     if directory is not None:
-        from memshelf.cli.workspace import opened_workspace  # it loads the search of entries
+        from memshelf.cli.workspace_place import opened_workspace  # it loads the search of entries
 
         place = opened_workspace(directory, user)
     rules: dict[str, Permission] = {

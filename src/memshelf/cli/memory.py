@@ -27,6 +27,7 @@ __all__ = [
     "Place",
     "Store",
     "disk_path",
+    "existing_folder",
     "exists",
     "locate",
     "memories",
@@ -64,6 +65,16 @@ class Mounted:
 def disk_path(argument: str) -> Path:
     """The path that a user typed. Arguments are read as UTF-8, whatever the encoding of the system's own names."""
     return Path(os.fsdecode(argument.encode(errors="surrogateescape")))
+
+
+def existing_folder(argument: str, what: str) -> Path:
+    """The folder that a user typed, which is a `what`. `unknown_memory` when there is no such folder."""
+    folder = disk_path(argument)
+    if folder.is_dir():
+        return folder
+    if folder.exists():
+        raise MemoryStoreError("unknown_memory", f"{argument} is no {what}: it is not a folder.")
+    raise MemoryStoreError("unknown_memory", f"There is no {what} at {argument}.")
 
 
 def locate(text: str) -> Place:

@@ -46,7 +46,7 @@ class _Commands(click.Group):
             "files": ("files", "changes", "history", "archives"),  # the others add their commands to the first one's
             "search": ("search",),
             "records": ("records", "record_transfer"),
-            "workspace": ("workspace",),
+            "workspace": ("workspace", "workspace_changes"),
             "chat": ("chat",),
             "threads": ("threads",),
             "demo": ("demo",),
@@ -96,7 +96,7 @@ def cli() -> None:
       0    done
       1    refused: the memory said no, and nothing changed; or verify found damage
       2    the command line is wrong
-      3    the memory, or the model, is not there or cannot be used now
+      3    the memory, a folder, the model or an extra is not there, or cannot be used now
       130  interrupted
       141  whoever read the output has stopped
     """

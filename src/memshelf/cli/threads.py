@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 import click
 
 from memshelf.cli import render, times
+from memshelf.cli.carried import file_argument, force_option, new_file
 from memshelf.cli.chat import chat, threads_option
-from memshelf.cli.command import confirmed, disk_paths, json_option
-from memshelf.cli.memory import disk_path
+from memshelf.cli.command import confirmed, json_option
+from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.thread import held, opened
 from memshelf.errors import MemoryStoreError
 from memshelf.threads.log import SessionLog
-from memshelf.threads.rows import Row, texts, tool_calls
+from memshelf.threads.rows import Row, encode, texts, tool_calls
 from memshelf.threads.transcript import transcript
 
 __all__ = ["threads"]
@@ -54,7 +56,7 @@ def list_(threads: str, *, as_json: bool) -> None:
       memshelf threads list
       memshelf threads list --threads .sessions --json
     """
-    found = SessionLog.list_sessions(disk_path(threads))
+    found = SessionLog.list_sessions(_folder(threads))
     if as_json:
         render.document(
             {
@@ -140,18 +142,31 @@ def fork(thread: str, new_thread: str, threads: str, at: str | None, *, as_json:
 
 @threads.command()
 @threads_option
+@json_option
+@force_option
 @thread_argument
-@click.argument("file", shell_complete=disk_paths)
-def export(thread: str, file: str, threads: str) -> None:
-    """Write a thread to a new FILE that only you can read: Markdown if it ends in .md, else JSON lines.
+@file_argument
+def export(thread: str, file: str, threads: str, *, force: bool, as_json: bool) -> None:
+    """Write a thread into a FILE that only you can read, or - for standard output: Markdown if it ends in .md, else
+    JSON lines.
+
+    A name that ends in .gz compresses it.
 
     \b
     Examples:
       memshelf threads export work work.md
-      memshelf threads export work work.jsonl
+      memshelf threads export work work.jsonl.gz
     """
-    _existing(threads, thread).export(disk_path(file))
-    render.line(f"Exported {thread} to {render.visible_line(file)}")
+    rows = _existing(threads, thread).rows()
+    with new_file(file, force=force) as out:
+        if file.endswith((".md", ".md.gz")):
+            out.writelines(part.encode(errors="replace") for part in transcript(rows))
+        else:
+            out.writelines(map(encode, rows))
+    if as_json and file != "-":
+        render.document({"thread": thread, "file": file})
+    elif file != "-":
+        render.line(f"Exported {thread} to {render.visible_line(file)}")
 
 
 @threads.command()
@@ -168,7 +183,7 @@ def search(query: str, threads: str, thread: str | None, limit: int, *, as_json:
       memshelf threads search "green tea"
       memshelf threads search 绿茶 --thread work --json
     """
-    directory = disk_path(threads)
+    directory = _folder(threads)
     if thread is not None:
         logs = [_existing(threads, thread)]
     else:
@@ -203,8 +218,13 @@ def rm(thread: str, threads: str, *, yes: bool) -> None:
     render.line(f"Deleted {log.session_id}")
 
 
+def _folder(threads: str) -> Path:
+    return existing_folder(threads, "folder of threads")
+
+
 def _existing(threads: str, thread: str) -> SessionLog:
     log = opened(disk_path(threads), thread, "THREAD")
+    _folder(threads)
     if not log.exists():
         raise MemoryStoreError("not_found", f"There is no thread {log.session_id} in {threads}.")
     return log

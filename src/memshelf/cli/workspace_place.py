@@ -1,0 +1,89 @@
+"""Which workspace a command speaks of, and whose memory in it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec
+
+import click
+
+from memshelf.cli.command import disk_paths, text
+from memshelf.cli.memory import disk_path, existing_folder
+from memshelf.errors import MemoryStoreError
+from memshelf.workspace.workspace import Workspace
+
+__all__ = [
+    "existing_workspace",
+    "file_argument",
+    "on_new_workspace",
+    "on_workspace",
+    "opened_workspace",
+    "user_option",
+    "workspace_option",
+]
+
+Params = ParamSpec("Params")
+Command = Callable[Concatenate[Workspace, Params], Coroutine[Any, Any, None]]
+
+workspace_option = click.option(
+    "--workspace",
+    "-w",
+    "directory",
+    default=".memshelf/workspace",
+    show_default=True,
+    metavar="DIR",
+    envvar="MEMSHELF_WORKSPACE",
+    show_envvar=True,
+    shell_complete=disk_paths,
+    help="The directory of the workspace.",
+)
+user_option = click.option("--user", metavar="ID", help="Whose memory.  [default: default]")
+
+
+def opened_workspace(directory: str, user: str | None) -> Workspace:
+    """The workspace in a directory. A usage error for a user id that cannot be."""
+    try:
+        return Workspace(disk_path(directory), user)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--user") from None
+
+
+def existing_workspace(directory: str, user: str | None) -> Workspace:
+    """The same, of a directory that exists, else `unknown_memory`. A user who has nothing yet is one like any other."""
+    place = opened_workspace(directory, user)
+    existing_folder(directory, "workspace")
+    return place
+
+
+def on_workspace(command: Command[Params]) -> Callable[..., None]:
+    """Give a command the options that say which memory, and run it in an event loop with it."""
+    return _with(existing_workspace, command)
+
+
+def on_new_workspace(command: Command[Params]) -> Callable[..., None]:
+    """The same, for a command to which a workspace that does not exist is an empty one."""
+    return _with(opened_workspace, command)
+
+
+def _with(opened: Callable[[str, str | None], Workspace], command: Command[Params]) -> Callable[..., None]:
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        place = opened(kwargs.pop("directory"), kwargs.pop("user"))
+        asyncio.run(command(place, *args, **kwargs))
+
+    return workspace_option(user_option(run))
+
+
+def _complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    del parameter
+    try:
+        place = opened_workspace(context.params["directory"], context.params.get("user"))
+        entries = asyncio.run(place.list_entries())
+    except (MemoryStoreError, OSError, click.ClickException):  # a shell that completes shows no errors
+        return []
+    return [entry.file for entry in entries if entry.file.startswith(incomplete)]
+
+
+file_argument = click.argument("file", type=text, shell_complete=_complete_file)
