@@ -425,6 +425,17 @@ def test_a_conversation_has_a_workspace_whose_entries_a_later_session_recalls(ru
     assert "Which tea do I drink?" in _shown(model.requests[3])
 
 
+def test_rules_that_are_no_text_are_told_of_and_the_conversation_goes_on_with_the_others(run, model):
+    root = Path(run("workspace", "init", "--workspace", "notes").text.strip())
+    (root / "AGENTS.md").write_bytes(b"\xff\xfe")
+    Path("AGENTS.md").write_text("Use tabs.\n")
+    model.will([message("Hello.")])
+    ran = run("chat", "--workspace", "notes", "--session", "one", "Hi.")
+    assert (ran.code, ran.text) == (0, "Hello.\n")
+    assert f"warning: Agents are not told the rules in {root}/AGENTS.md: it is not UTF-8 text" in ran.err
+    assert "Use tabs." in model.requests[0]["instructions"]
+
+
 @pytest.mark.parametrize(
     "arguments", [("hello",), ("--user", "ann", *MEMORY, "hello"), ("-w", "n", "--user", " ", "hi")]
 )

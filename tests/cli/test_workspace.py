@@ -127,6 +127,18 @@ def test_an_empty_list_on_a_terminal_says_where_it_looked(terminal):
     assert list(Path("empty").iterdir()) == []
 
 
+def test_rules_that_are_no_text_are_told_of_and_the_others_shown(run):
+    root = Path(run("workspace", "init").text.strip())
+    (root / "AGENTS.md").write_bytes(b"\xff\xfe")
+    Path("AGENTS.md").write_text("Use tabs.\n")
+    shown = run("workspace", "rules")
+    assert (shown.code, shown.text) == (1, "Use tabs.\n")
+    assert f"warning: Agents are not told the rules in {root}/AGENTS.md: it is not UTF-8 text" in shown.err
+    told = run("workspace", "rules", "--json").json
+    assert [each["text"] for each in told["rules"]] == ["Use tabs.\n"]
+    assert [each["file"] for each in told["left_out"]] == [str(root / "AGENTS.md")]
+
+
 def test_rules_of_a_repository_need_no_workspace(run):
     Path("AGENTS.md").write_text("Use tabs.\n")
     assert run("workspace", "rules").text == "Use tabs.\n"

@@ -54,9 +54,56 @@ def test_links_out_of_the_repository_special_files_and_other_than_text_are_left_
     (repo / "c" / "AGENTS.md").write_bytes(b"\xff\xfe")
     (repo / "d" / "AGENTS.md").write_text("x" * 70_000)
     (repo / "e" / "AGENTS.md").symlink_to(repo / "inside" / "AGENTS.md")
-    assert [_texts(repository_rules(repo / place, "AGENTS.md")) for place in "abcde"] == [
-        [], [], [], [], ["Rules of repo/inside."],
-    ]  # fmt: skip
+    found = [repository_rules(repo / place, "AGENTS.md") for place in "abcde"]
+    assert _texts(each for [each] in found) == ["", "", "", "", "Rules of repo/inside."]
+    assert [each.problem.partition(";")[0] for [each] in found] == [
+        "it is a link that leads out of the repository",
+        "it is a link, a directory or a device",
+        "it is not UTF-8 text of at most 65536 bytes",
+        "it is not UTF-8 text of at most 65536 bytes",
+        "",
+    ]
+
+
+def _link(path):
+    path.symlink_to(os.devnull)
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda path: path.write_bytes(b"\xff\xfe"),
+        lambda path: path.write_text("x" * 65_537),
+        lambda path: path.write_text("x" * 17_000_000),
+        os.mkdir,
+        os.mkfifo,
+        _link,
+    ],
+    ids=["bytes", "long", "huge", "directory", "fifo", "link"],
+)
+async def test_rules_of_a_user_that_are_no_text_are_left_out_with_a_warning_and_all_else_stays(
+    directory, tmp_path, caplog, put
+):
+    _rules(tmp_path, "repo")
+    workspace = directory("alice")
+    await workspace.write_memory_entry("Tea", "Green.", "user")
+    put(workspace.root / "AGENTS.md")
+    text = (await workspace.freeze_snapshots(cwd=tmp_path / "repo")).text()
+    assert "Rules of repo." in text
+    assert "[Tea]" in text
+    assert text.count("<standing-rules") == 1
+    [record] = [each for each in caplog.records if each.name == "memshelf.workspace.rules"]
+    assert record.levelname == "WARNING"
+    assert f"the rules in {workspace.root}/AGENTS.md: it is " in record.getMessage()
+    [own, _] = await workspace.rules(tmp_path / "repo")
+    assert (own.text, own.problem in record.getMessage()) == ("", True)
+
+
+async def test_rules_of_a_user_in_any_store_are_bounded(opened):
+    workspace = opened()
+    await workspace.store.write("AGENTS.md", "é" * 32_768, expected=None, origin=ORIGIN)
+    [own] = await workspace.rules()
+    assert (len(own.text), own.problem) == (32_768, "")
 
 
 async def test_the_users_rules_come_first(directory, tmp_path):

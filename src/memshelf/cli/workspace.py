@@ -19,6 +19,7 @@ from memshelf.cli.workspace_place import (
     workspace_option,
 )
 from memshelf.workspace.entries import EntryInfo
+from memshelf.workspace.rules import RuleFile
 from memshelf.workspace.workspace import Workspace
 
 __all__ = ["workspace"]
@@ -124,7 +125,8 @@ async def _search_conversations(place: Workspace, query: str, limit: int, *, as_
 async def rules(place: Workspace, *, cwd: str, as_json: bool) -> None:
     """Print the standing rules: the user's AGENTS.md, then those of the repository down to --cwd, the nearest last.
 
-    They are ordinary files: change them with an editor.
+    They are ordinary files: change them with an editor. One that is no UTF-8 text, or has more than 64 KiB, is left out
+    of what an agent is told: that is said, and the exit code is 1.
 
     \b
     Examples:
@@ -134,14 +136,24 @@ async def rules(place: Workspace, *, cwd: str, as_json: bool) -> None:
     found = await place.rules(disk_path(cwd))
     if not found:
         existing_folder(str(place.path), "workspace")
+    left_out = [each for each in found if each.problem]
     if as_json:
-        render.document({"rules": [{"file": each.where, "text": each.text} for each in found]})
-        return
+        told = [{"file": each.where, "text": each.text} for each in found if not each.problem]
+        render.document(
+            {"rules": told, "left_out": [{"file": each.where, "reason": each.problem} for each in left_out]}
+        )
+    else:
+        _show_rules(place, found)
+    if left_out:
+        raise click.exceptions.Exit(1)
+
+
+def _show_rules(place: Workspace, found: Sequence[RuleFile]) -> None:
     shown = [each for each in found if each.text.strip()]
     for each in shown:
         render.note(f"--- {render.visible_line(each.where)}")
         render.show(each.text)
-    if not shown and render.on_terminal():
+    if not found and render.on_terminal():
         where = render.visible_line(str(place.root))
         render.note(f"There are no rules. Write some into AGENTS.md in {where}.")
 

@@ -2,29 +2,67 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["RuleFile", "repository_rules"]
+from memshelf.errors import MemoryStoreError
+from memshelf.files.edits import find
+from memshelf.files.protocol import FileStore
+
+__all__ = ["RuleFile", "repository_rules", "stored_rules", "warn_of_problems"]
 
 _LONGEST = 65_536
+_NO_TEXT = f"it is not UTF-8 text of at most {_LONGEST} bytes; save it as that"
+_NO_FILE = "it is a link, a directory or a device; put a text file in its place"
+_LEADS_OUT = "it is a link that leads out of the repository; put a text file in its place"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
-    """The text of an AGENTS.md, and where it stands."""
+    """The text of an AGENTS.md, and where it stands. One with a `problem`, which says what to do, has no text."""
 
     where: str
     text: str
+    problem: str = ""
+
+
+def warn_of_problems(files: Iterable[RuleFile]) -> None:
+    """Say in the log which rules nobody is told of, and why."""
+    for each in files:
+        if each.problem:
+            _log.warning("Agents are not told the rules in %s: %s.", each.where, each.problem)
+
+
+async def stored_rules(store: FileStore, name: str, where: str, *, on_disk: bool) -> RuleFile | None:
+    """The rules of a user, which are in a store; `None` when there are none. `unavailable`."""
+    try:
+        found = await find(store, name)
+    except MemoryStoreError as error:
+        if error.code == "invalid_path":
+            return RuleFile(where, "", _NO_FILE)
+        if error.code != "invalid_file":
+            raise
+        return RuleFile(where, "", _NO_TEXT)
+    if found is not None:
+        fits = len(found.text.encode(errors="replace")) <= _LONGEST
+        return RuleFile(where, found.text) if fits else RuleFile(where, "", _NO_TEXT)
+    # To a store, a directory is no file that is in the way, but none.
+    blocked = on_disk and await asyncio.to_thread(os.path.isdir, where)
+    return RuleFile(where, "", _NO_FILE) if blocked else None
 
 
 def repository_rules(cwd: Path, name: str) -> list[RuleFile]:
     """The rules of the repository that a directory belongs to, from its root down, the nearest last.
 
-    Without a `.git` above, only the directory's own. A file that is not UTF-8, no regular file or over 64 KiB is left
-    out, as is a link that leads out of the repository.
+    Without a `.git` above, only the directory's own. A file that is not UTF-8, no regular file or over 64 KiB has a
+    `problem`, as has a link that leads out of the repository.
     """
     try:
         cwd = cwd.absolute()
@@ -38,16 +76,20 @@ def repository_rules(cwd: Path, name: str) -> list[RuleFile]:
 
 def _read(path: Path, root: Path) -> RuleFile | None:
     try:
-        if not path.resolve().is_relative_to(root.resolve()):
+        if not os.path.lexists(path):
             return None
+        if not path.resolve().is_relative_to(root.resolve()):
+            return RuleFile(str(path), "", _LEADS_OUT)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except (OSError, RuntimeError, ValueError):  # missing, unreadable, links in a circle, or no path at all
+    except OSError as error:
+        return RuleFile(str(path), "", f"it cannot be read ({error.strerror}); see to it that it can")
+    except (RuntimeError, ValueError):  # links in a circle, or no path at all
         return None
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
+            return RuleFile(str(path), "", _NO_FILE)
         data = file.read(_LONGEST + 1)
     try:
-        return RuleFile(str(path), data.decode()) if len(data) <= _LONGEST else None
+        return RuleFile(str(path), data.decode()) if len(data) <= _LONGEST else RuleFile(str(path), "", _NO_TEXT)
     except UnicodeDecodeError:
-        return None
+        return RuleFile(str(path), "", _NO_TEXT)

@@ -11,7 +11,6 @@ from typing import Final, Self
 
 from memshelf.credentials import SecretsPolicy, admit, check_policy
 from memshelf.errors import MemoryStoreError
-from memshelf.files.edits import find
 from memshelf.files.protocol import FileStore
 from memshelf.origin import Origin
 from memshelf.records.recall import EmbedderChoice
@@ -28,7 +27,7 @@ from memshelf.workspace.entries import (
     checked_type,
 )
 from memshelf.workspace.experiences import EXPERIENCE_INDEX, Experiences
-from memshelf.workspace.rules import RuleFile, repository_rules
+from memshelf.workspace.rules import RuleFile, repository_rules, stored_rules, warn_of_problems
 from memshelf.workspace.snapshot import WorkspaceSnapshot, snapshot_of
 from memshelf.workspace.user import UserMemory
 from memshelf.workspace.users import OpenedUsers, UserStores, checked_user
@@ -313,12 +312,16 @@ class Workspace:
         await user.index.rebuild(each for each in user.catalogue.newest()[::-1] if each.source == "confirmed")
 
     async def rules(self, cwd: str | os.PathLike[str] | None = None) -> list[RuleFile]:
-        """The user's AGENTS.md, then with `cwd` those of its repository, from the root down to that directory."""
-        where = self._where(self.config.agent_md)  # before another user's turn
-        own = await find(self.store, self.config.agent_md)
-        files = [RuleFile(where, own.text)] if own is not None else []
+        """The user's AGENTS.md, then with `cwd` those of its repository, from the root down to that directory.
+
+        One that is no text, no file or over 64 KiB has a `problem` instead of a text, which is logged as a warning.
+        """
+        where, name = self._where(self.config.agent_md), self.config.agent_md  # before another user's turn
+        own = await stored_rules(self.store, name, where, on_disk=self.root is not None)
+        files = [own] if own is not None else []
         if cwd is not None:
-            files += await asyncio.to_thread(repository_rules, Path(cwd), self.config.agent_md)
+            files += await asyncio.to_thread(repository_rules, Path(cwd), name)
+        warn_of_problems(files)
         return files
 
     async def freeze_snapshots(
