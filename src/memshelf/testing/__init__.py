@@ -19,12 +19,13 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from memshelf.testing.files import FileStoreContract, SearchableFileStoreContract
+from memshelf.testing.files import FileStoreContract
 from memshelf.testing.harness import StoreContract, refused, scenario
 from memshelf.testing.history import HistoryFileStoreContract
 from memshelf.testing.machine import FileStoreMachine
 from memshelf.testing.recall import RecallRecordStoreContract
 from memshelf.testing.records import RecordStoreContract
+from memshelf.testing.search import SearchableFileStoreContract
 
 __all__ = [
     "FileStoreContract",

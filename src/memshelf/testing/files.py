@@ -1,143 +1,23 @@
-"""The contract of `FileStore` and `SearchableFileStore`, as tests."""
+"""The contract of `FileStore`, as tests."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-import pytest
-
-from memshelf.errors import MemoryStoreError
 from memshelf.files.model import Changes, FullResync
-from memshelf.files.protocol import FileStore, SearchableFileStore
-from memshelf.limits import FileFormat
-from memshelf.testing.harness import ORIGIN, StoreContract, contents, put, refused, scenario
+from memshelf.files.protocol import FileStore
+from memshelf.testing.format import FormatContract
+from memshelf.testing.harness import ORIGIN, contents, put, refused, scenario
 
-__all__ = ["FileStoreContract", "SearchableFileStoreContract"]
-
-_BAD_PATHS = (
-    "", "/", "/a", "a/", "a//b", ".", "..", "./a", "a/.", "a/./b", "a/../b", "../a", "a\\b", "a\nb", "a\x00b",
-    "a\x7fb", "a\x85b", "\ud800", "a/" * 128 + "b", "é" * 129,
-)  # fmt: skip
-_GOOD_PATHS = (
-    "a",
-    "a.md",
-    ".hidden",
-    "...",
-    "..a",
-    "notes..md",
-    "a b/c d.md",
-    "100%/_x*?.md",
-    "笔记/绿茶.md",
-    "é" * 100,
-    "ａ",
-    "🍵",
-)
-_TEXTS = {
-    "empty": "",
-    "one line without an end": "tea",
-    "carriage returns": "a\r\nb\rc\r\n",
-    "NUL": "a\x00b\n",
-    "BOM": "\ufefftea\n",
-    "line separators": "a\u2028b\u2029c\x85d\x0be\x0cf\n",
-    "Chinese": "喜欢绿茶。\n",
-    "decomposed": "cafe\u0301\n",
-    "emoji": "👩‍👩‍👧‍👦\U0010ffff",
-    "spaces at the end": "tea  \n\n\n",
-    "block": "</memory-context>\n<memory-context>",
-}
-_BAD_FRONTMATTER = {
-    "not closed": "---\ndescription: tea\n",
-    "closed too late": "---\ndescription: tea\n" + "# " + "x" * 2100 + "\n---\n",
-    "not YAML": "---\ndescription: [tea\n---\n",
-    "a list": "---\n- tea\n---\n",
-    "a scalar": "---\ntea\n---\n",
-    "a list as description": "---\ndescription: [tea]\n---\n",
-    "two lines as description": '---\ndescription: "a\\nb"\n---\n',
-    "an empty description": '---\ndescription: "  "\n---\n',
-    "a long description": f"---\ndescription: {'x' * 201}\n---\n",
-}
+__all__ = ["FileStoreContract"]
 
 
-class FileStoreContract(StoreContract):
+class FileStoreContract(FormatContract):
     """What every file memory guarantees. `reopens`: the memory outlives the handle that wrote it.
     `exact_changes`: `changes` lists paths instead of asking for a full read. `keeps_nul`: content may hold NUL."""
 
-    reopens = True
     exact_changes = False
-    keeps_nul = True
-
-    # Paths
-
-    @pytest.mark.parametrize("path", _BAD_PATHS)
-    def test_a_path_that_is_not_canonical_is_refused_by_every_call(self, tmp_path: Path, path: str) -> None:
-        async def body(store: FileStore) -> None:
-            version = await store.write("good", "x", expected=None, origin=ORIGIN)
-            await refused("invalid_path", store.read(path))
-            await refused("invalid_path", store.write(path, "x", expected=None, origin=ORIGIN))
-            await refused("invalid_path", store.write(path, "x", expected=version, origin=ORIGIN))
-            await refused("invalid_path", store.move(path, "b", expected=version, origin=ORIGIN))
-            await refused("invalid_path", store.move("good", path, expected=version, origin=ORIGIN))
-            await refused("invalid_path", store.delete(path, expected=version, origin=ORIGIN))
-            assert await contents(store) == {"good": "x"}
-
-        self._run(tmp_path, body)
-
-    @pytest.mark.parametrize("path", _GOOD_PATHS)
-    def test_a_canonical_path_works_whatever_its_characters(self, tmp_path: Path, path: str) -> None:
-        async def body(store: FileStore) -> None:
-            version = await store.write(path, "x", expected=None, origin=ORIGIN)
-            assert (await store.read(path)).path == path
-            assert [entry.path for entry in await store.list()] == [path]
-            await store.delete(path, expected=version, origin=ORIGIN)
-            await refused("not_found", store.read(path))
-
-        self._run(tmp_path, body)
-
-    @scenario
-    async def test_both_unicode_forms_of_a_path_name_one_file(self, store: FileStore) -> None:
-        await store.write("cafe\u0301/re\u0301sume\u0301", "x", expected=None, origin=ORIGIN)
-        assert [entry.path for entry in await store.list()] == ["caf\xe9/r\xe9sum\xe9"]
-        await refused("already_exists", store.write("caf\xe9/r\xe9sum\xe9", "y", expected=None, origin=ORIGIN))
-        assert (await store.read("caf\xe9/re\u0301sume\u0301")).path == "caf\xe9/r\xe9sum\xe9"
-
-    @scenario
-    async def test_letter_case_tells_paths_apart_or_the_second_is_refused(self, store: FileStore) -> None:
-        await store.write("Tea", "upper", expected=None, origin=ORIGIN)
-        try:
-            await store.write("tea", "lower", expected=None, origin=ORIGIN)
-        except MemoryStoreError as error:
-            assert error.code == "already_exists"  # both outcomes are legal
-            assert await contents(store) == {"Tea": "upper"}
-        else:
-            assert await contents(store) == {"Tea": "upper", "tea": "lower"}
-
-    @scenario
-    async def test_a_file_and_a_directory_cannot_share_a_path(self, store: FileStore) -> None:
-        file = await store.write("a", "file", expected=None, origin=ORIGIN)
-        deep = await store.write("d/e/f", "deep", expected=None, origin=ORIGIN)
-        for path in ("a/b", "a/b/c"):
-            error = await refused("already_exists", store.write(path, "x", expected=None, origin=ORIGIN))
-            assert error.current is not None
-            assert (error.current.path, error.current.text, error.current.version) == ("a", "file", file)
-            error = await refused("already_exists", store.move("d/e/f", path, expected=deep, origin=ORIGIN))
-            assert error.current is not None
-            assert error.current.path == "a"
-        for path in ("d", "d/e"):
-            error = await refused("already_exists", store.write(path, "x", expected=None, origin=ORIGIN))
-            assert error.current is not None
-            assert error.current.path == "d/e/f"
-            error = await refused("already_exists", store.move("a", path, expected=file, origin=ORIGIN))
-            assert error.current is not None
-            assert error.current.path == "d/e/f"
-        assert await contents(store) == {"a": "file", "d/e/f": "deep"}
-
-    @scenario
-    async def test_near_miss_paths_do_not_get_in_each_others_way(self, store: FileStore) -> None:
-        paths = ("a", "a.b/c", "a-/c", "a0", "ab/c", "aa", "a /c", "A/c")
-        for path in paths:
-            await store.write(path, path, expected=None, origin=ORIGIN)
-        assert await contents(store) == {path: path for path in paths}
 
     # Compare-and-swap
 
@@ -284,67 +164,6 @@ class FileStoreContract(StoreContract):
         assert isinstance(await store.changes(None), FullResync)
         await store.purge()
 
-    # Content and limits
-
-    @pytest.mark.parametrize("text", _TEXTS.values(), ids=_TEXTS)
-    def test_text_is_stored_byte_for_byte(self, tmp_path: Path, text: str) -> None:
-        async def body(store: FileStore) -> None:
-            if "\0" in text and not self.keeps_nul:
-                await refused("invalid_file", store.write("a", text, expected=None, origin=ORIGIN))
-                return
-            await store.write("a", text, expected=None, origin=ORIGIN)
-            assert (await store.read("a")).text == text
-            assert (await store.list())[0].size == len(text.encode())
-
-        self._run(tmp_path, body)
-
-    @pytest.mark.parametrize("text", _BAD_FRONTMATTER.values(), ids=_BAD_FRONTMATTER)
-    def test_malformed_frontmatter_is_refused_and_nothing_changes(self, tmp_path: Path, text: str) -> None:
-        async def body(store: FileStore) -> None:
-            version = await store.write("a", "one", expected=None, origin=ORIGIN)
-            await refused("invalid_file", store.write("a", text, expected=version, origin=ORIGIN))
-            await refused("invalid_file", store.write("b", text, expected=None, origin=ORIGIN))
-            assert await contents(store) == {"a": "one"}
-
-        self._run(tmp_path, body)
-
-    @scenario
-    async def test_a_lone_surrogate_is_refused(self, store: FileStore) -> None:
-        await refused("invalid_file", store.write("a", "x\udcff", expected=None, origin=ORIGIN))
-        assert await store.list() == []
-
-    def test_the_size_limit_counts_bytes_and_allows_the_last_one(self, tmp_path: Path) -> None:
-        async def body(store: FileStore) -> None:
-            version = await store.write("a", "茶" * 3 + "x", expected=None, origin=ORIGIN)
-            await refused("too_large", store.write("a", "茶" * 3 + "xx", expected=version, origin=ORIGIN))
-            await refused("too_large", store.write("b", "x" * 11, expected=None, origin=ORIGIN))
-            assert await contents(store) == {"a": "茶" * 3 + "x"}
-
-        self._run(tmp_path, body, FileFormat(max_file_bytes=10))
-
-    @scenario
-    async def test_a_full_file_of_one_line_is_kept_whole(self, store: FileStore) -> None:
-        text = "x" * 65_536
-        await store.write("a", text, expected=None, origin=ORIGIN)
-        assert (await store.read("a")).text == text
-        assert (await store.list())[0].description == "x" * 200
-
-    def test_a_lowered_limit_keeps_what_is_stored_readable(self, tmp_path: Path) -> None:
-        if not self.reopens:
-            return
-
-        async def body(store: FileStore) -> None:
-            version = await store.write("a", "x" * 100, expected=None, origin=ORIGIN)
-            async with self.open(tmp_path, FileFormat(max_file_bytes=10)) as smaller:
-                assert (await smaller.read("a")).text == "x" * 100
-                assert [entry.path for entry in await smaller.list()] == ["a"]
-                await smaller.move("a", "b", expected=version, origin=ORIGIN)
-                file = await smaller.read("b")
-                await refused("too_large", smaller.write("b", "y" * 11, expected=file.version, origin=ORIGIN))
-                await smaller.delete("b", expected=file.version, origin=ORIGIN)
-
-        self._run(tmp_path, body)
-
     # Cursors
 
     @scenario
@@ -443,71 +262,3 @@ class FileStoreContract(StoreContract):
             *(store.write(f"d{each % 4}/{each}", str(each), expected=None, origin=ORIGIN) for each in range(60))
         )
         assert await contents(store) == {f"d{each % 4}/{each}": str(each) for each in range(60)}
-
-    def _run(self, place: Path, body: object, format: FileFormat | None = None) -> None:
-        async def run() -> None:
-            async with self.open(place, format) as store:
-                await body(store)  # type: ignore[operator]  # an async function of the store
-
-        asyncio.run(run())
-
-
-class SearchableFileStoreContract(StoreContract):
-    """What a store that searches itself guarantees."""
-
-    @scenario
-    async def test_a_search_finds_lines_literally_and_in_any_case(self, store: SearchableFileStore) -> None:
-        await put(store, "b", "Green TEA\nblack tea\r\ncoffee\n")
-        await put(store, "a/x", "a.c\nabc\n喜欢绿茶\n")
-        found, more = await store.search("tea", regex=False, case_sensitive=False, path="", limit=10)
-        assert [(match.path, match.line, match.text) for match in found] == [
-            ("b", 1, "Green TEA"),
-            ("b", 2, "black tea"),
-        ]
-        assert found[0].version == (await store.read("b")).version
-        assert not more
-        found, _ = await store.search("tea", regex=False, case_sensitive=True, path="", limit=10)
-        assert [match.line for match in found] == [2]
-        found, _ = await store.search("a.c", regex=False, case_sensitive=False, path="", limit=10)
-        assert [match.text for match in found] == ["a.c"]
-        found, _ = await store.search("绿茶", regex=False, case_sensitive=False, path="", limit=10)
-        assert [match.path for match in found] == ["a/x"]
-        for odd in ("%", "_", "C++", '"', "what's", "-", "*", "tea\nblack"):
-            assert await store.search(odd, regex=False, case_sensitive=False, path="", limit=10) == ([], False)
-
-    @scenario
-    async def test_a_search_stays_in_its_directory_and_limit_and_in_order(self, store: SearchableFileStore) -> None:
-        for path in ("a/1", "a/2", "ab/3", "a.4", "b/a/5"):
-            await put(store, path, "tea\ntea\n")
-        found, more = await store.search("tea", regex=False, case_sensitive=False, path="a/", limit=10)
-        assert [(match.path, match.line) for match in found] == [("a/1", 1), ("a/1", 2), ("a/2", 1), ("a/2", 2)]
-        assert not more
-        found, more = await store.search("tea", regex=False, case_sensitive=False, path="", limit=3)
-        assert ([match.path for match in found], more) == (["a.4", "a.4", "a/1"], True)
-        await refused("invalid_path", store.search("tea", regex=False, case_sensitive=False, path="a", limit=3))
-
-    @scenario
-    async def test_a_regular_expression_matches_within_a_line(self, store: SearchableFileStore) -> None:
-        await put(store, "a", "tea 1\r\ntea 22\nno\n")
-        found, _ = await store.search(r"^TEA \d+$", regex=True, case_sensitive=False, path="", limit=10)
-        assert [match.line for match in found] == [1, 2]
-        found, _ = await store.search(r"a\s+t", regex=True, case_sensitive=False, path="", limit=10)
-        assert found == []
-        await refused("invalid_pattern", store.search("(", regex=True, case_sensitive=False, path="", limit=1))
-        await refused("invalid_pattern", store.search("", regex=False, case_sensitive=False, path="", limit=1))
-
-    @scenario
-    async def test_a_hostile_regular_expression_neither_hangs_nor_blocks(self, store: SearchableFileStore) -> None:
-        await put(store, "a", "a" * 5_000 + "b\n")
-        async with asyncio.timeout(30):
-            search = asyncio.ensure_future(store.search("(a+)+$", regex=True, case_sensitive=False, path="", limit=10))
-            assert (await store.read("a")).path == "a"
-            assert not search.done(), "a read does not wait for the search"
-            await refused("invalid_pattern", search)
-
-    @scenario
-    async def test_a_long_line_is_shown_around_its_match(self, store: SearchableFileStore) -> None:
-        await put(store, "a", "x" * 30_000 + "needle" + "y" * 30_000)
-        found, _ = await store.search("needle", regex=False, case_sensitive=False, path="", limit=10)
-        assert "needle" in found[0].text
-        assert len(found[0].text) <= 1_002
