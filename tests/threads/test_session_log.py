@@ -287,6 +287,16 @@ def test_blank_lines_and_foreign_rows_are_no_damage(log, caplog):
     assert caplog.records == []
 
 
+def test_a_log_that_an_editor_saved_with_a_bom_keeps_its_first_row(log, caplog):
+    log.append("user", "a")
+    Path(log.path).write_bytes(b"\xef\xbb\xbf" + Path(log.path).read_bytes())
+    log.append("user", "b")
+    with caplog.at_level(logging.WARNING):
+        assert _contents(log.load()) == _contents(log.rows()) == ["a", "b"]
+    assert [each.preview for each in SessionLog.list_sessions(log.directory)] == ["a"]
+    assert caplog.records == []
+
+
 def test_a_tail_of_zeros_as_a_power_loss_leaves_it_loses_nothing_else(log):
     log.append("user", "a")
     _damage(log, b"\0" * 5_000)

@@ -61,6 +61,7 @@ def test_rows_go_behind_the_last_row_and_before_what_a_person_wrote_below():
         "- [](<memory/user_1.md>)",
         "- [a](./memory/user_1.md)",
         "- [a](memory%2Fuser_1.md)",
+        "\ufeff- [a](memory/user_1.md)",
     ],
 )
 def test_rows_as_people_write_them_are_rows(row):

@@ -77,7 +77,7 @@ def encode(row: Row) -> bytes:
 def decode(line: bytes) -> Row | None:
     """The row in a line, or `None` if there is none."""
     try:
-        text = line.decode().strip()
+        text = line.decode().removeprefix("\ufeff").strip()  # some editors begin a file with it
         row, end = _DECODER.raw_decode(text)  # in a log of many rows, `decode` would take a third of the time
     except (ValueError, RecursionError):
         return None

@@ -17,7 +17,7 @@ __all__ = ["INDEX_BYTES", "INDEX_LINES", "listed_files", "rebuilt", "updated"]
 
 INDEX_LINES, INDEX_BYTES = 200, 25_000
 
-_ROW = re.compile(r"[ \t]*[-*+][ \t]+\[(?:\\.|[^\\\[\]])*\]\((?:<([^<>\n]+)>|([^()\s]+))\)")
+_ROW = re.compile(r"\ufeff?[ \t]*[-*+][ \t]+\[(?:\\.|[^\\\[\]])*\]\((?:<([^<>\n]+)>|([^()\s]+))\)")
 _SPECIAL = re.compile(r"([\\\[\]])")
 _HOOK_CHARS = 200
 
