@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+def tools(script: Any) -> str:
+    """The tools that the model was given with its first request, as they stand in a file."""
+    shown = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
+        for tool in script.infos[0].function_tools
+    ]
+    return json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
 
 
 def compare(name: str, text: str) -> None:

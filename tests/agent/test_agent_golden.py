@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
-from golden_files import compare
+from golden_files import compare, tools
 from pydantic_ai import Agent
 from scripted import Script, call, contexts, returns
 
@@ -63,11 +62,7 @@ async def test_tools():
     script = await _asked(
         FileMount("user", InProcessFileStore(), "write"), FileMount("team", InProcessFileStore(), "read")
     )
-    tools = [
-        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
-        for tool in script.infos[0].function_tools
-    ]
-    _compare("tools.json", json.dumps(tools, indent=2, ensure_ascii=False) + "\n")
+    _compare("tools.json", tools(script))
 
 
 async def test_full_context():

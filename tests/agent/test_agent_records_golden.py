@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from golden_files import compare
+from golden_files import compare, tools
 from pydantic_ai import Agent
 from scripted import Script, recalls, record_call, returns
 
@@ -59,11 +58,7 @@ async def test_instructions_without_a_way_to_write():
 
 async def test_tools():
     script = await _asked(RecordMount("facts", _store(), "write"), RecordMount("team", _store(), "read"))
-    tools = [
-        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
-        for tool in script.infos[0].function_tools
-    ]
-    _compare("tools.json", json.dumps(tools, indent=2, ensure_ascii=False) + "\n")
+    _compare("tools.json", tools(script))
 
 
 class _Answers(InProcessRecordStore):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from golden_files import compare
+from golden_files import compare, tools
 from pydantic_ai import Agent
 from scripted import Script, call, returns, said
 
@@ -63,11 +63,7 @@ async def test_the_tools_and_what_they_answer(workspace):
     )
     agent = Agent(script.model, capabilities=[WorkspaceCapability(workspace, cwd=None)])
     result = await agent.run("hi")
-    tools = [
-        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
-        for tool in script.infos[0].function_tools
-    ]
-    compare("workspace/tools.json", json.dumps(tools, indent=2, ensure_ascii=False) + "\n")
+    compare("workspace/tools.json", tools(script))
     answers = [
         part.content if isinstance(part.content, str) else json.dumps(part.content, ensure_ascii=False)
         for part in returns(result.all_messages())

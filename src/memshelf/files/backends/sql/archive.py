@@ -7,17 +7,13 @@ from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.archive import Archived, Checked, Header
-from memshelf.files.backends.sql.memory import Head, Memory
-from memshelf.files.chain import Facts, Stored, genesis
-from memshelf.origin import Origin
+from memshelf.files.backends.sql.memory import STORED_FIELDS, Head, Memory, stored_of
+from memshelf.files.chain import genesis
 from memshelf.storage.transaction import Row, Transaction
 
 __all__ = ["Imported", "history", "import_versions"]
 
-_COLUMNS = (
-    "id, seq, file_id, parent_id, operation, moved, created_at, commitment, link, path, content, sha256, size, salt, "
-    "redacted_at, redacted_by, run_id, principal_id, tool_call_id, session_id, api_key_id"
-)
+_COLUMNS = f"{STORED_FIELDS}, redacted_by"
 _MARKS = ", ".join(f"${number}" for number in range(2, 23))
 
 
@@ -34,7 +30,8 @@ async def history(memory: Memory, after: int, most: int) -> tuple[Head, int, lis
     head = await memory.head()
     row = await memory.one("SELECT created_at FROM memories WHERE id = $1")
     rows = await memory.all(
-        f"SELECT {_COLUMNS} FROM file_versions WHERE memory_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",  # noqa: S608  # no value
+        f"SELECT {STORED_FIELDS}, redacted_at, redacted_by FROM file_versions "  # noqa: S608  # no value
+        "WHERE memory_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
         after,
         most,
     )
@@ -124,12 +121,12 @@ async def _insert(transaction: Transaction, memory_id: int, version: Archived) -
         stored.size,
         stored.salt,
         version.redacted_at,
-        version.redacted_by,
         origin.run_id,
         origin.principal_id,
         origin.tool_call_id,
         origin.session_id,
         origin.api_key_id,
+        version.redacted_by,
     )
     if not inserted:
         raise MemoryStoreError(
@@ -175,30 +172,8 @@ async def _follow(memory: Memory, archive: Checked, described: Callable[[str], s
 
 
 def _archived(row: Row) -> Archived:
-    (id, seq, file_id, parent_id, operation, moved, created_at, commitment, link, *rest) = row
-    path, content, sha256, size, salt, redacted_at, redacted_by, *origin = rest
-    facts = Facts(
-        id=id,
-        seq=seq,
-        file_id=file_id,
-        parent_id=parent_id,
-        operation=operation,
-        moved=bool(moved),
-        origin=Origin(*origin),
-        created_at=created_at,
-        commitment=commitment,
-    )
-    stored = Stored(
-        facts=facts,
-        link=link,
-        path=path,
-        content=content,
-        sha256=sha256,
-        size=size,
-        salt=salt,
-        redacted=redacted_at is not None,
-    )
-    return Archived(stored, redacted_at, redacted_by)
+    *stored, redacted_at, redacted_by = row
+    return Archived(stored_of(*stored), redacted_at, redacted_by)
 
 
 def _another() -> MemoryStoreError:

@@ -17,7 +17,18 @@ from memshelf.origin import Origin
 from memshelf.storage.ids import from_micros, micros
 from memshelf.storage.transaction import Row, Transaction
 
-__all__ = ["BASIC_FIELDS", "VERSION_FIELDS", "Head", "Live", "Memory", "askable", "find_memory", "version_of"]
+__all__ = [
+    "BASIC_FIELDS",
+    "STORED_FIELDS",
+    "VERSION_FIELDS",
+    "Head",
+    "Live",
+    "Memory",
+    "askable",
+    "find_memory",
+    "stored_of",
+    "version_of",
+]
 
 VERSION_FIELDS = (
     "seq, id, file_id, parent_id, operation, path, content, sha256, size, run_id, principal_id, tool_call_id, "
@@ -27,6 +38,12 @@ VERSION_FIELDS = (
 
 BASIC_FIELDS = VERSION_FIELDS.replace("content", "NULL")
 """The same without its content."""
+
+STORED_FIELDS = (
+    "id, seq, file_id, parent_id, operation, moved, created_at, commitment, link, path, content, sha256, size, salt, "
+    "redacted_at, run_id, principal_id, tool_call_id, session_id, api_key_id"
+)
+"""What `stored_of` makes a version of that the chain is checked against."""
 
 _SELECT_VERSION = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1"  # noqa: S608  # no value
 _MOST_TEXTS = 1_000
@@ -262,13 +279,11 @@ class Memory:
     async def stored(self, after: int, most: int) -> list[Stored]:
         """What the chain is checked against, in its order."""
         rows = await self.all(
-            "SELECT id, seq, file_id, parent_id, operation, moved, created_at, commitment, link, path, content, "
-            "sha256, size, salt, redacted_at, run_id, principal_id, tool_call_id, session_id, api_key_id "
-            "FROM file_versions WHERE memory_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+            f"SELECT {STORED_FIELDS} FROM file_versions WHERE memory_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",  # noqa: S608  # no value
             after,
             most,
         )
-        return [_stored(*row) for row in rows]
+        return [stored_of(*row) for row in rows]
 
     async def strays(self) -> Sequence[str]:
         """The ids of versions about which the live files and the history disagree."""
@@ -316,7 +331,7 @@ def version_of(row: Row) -> Version:
     )
 
 
-def _stored(
+def stored_of(
     id: str,
     seq: int,
     file_id: str,
