@@ -201,8 +201,10 @@ def test_a_relative_directory_stays_the_same_when_the_process_moves(tmp_path, mo
 
 def test_a_system_that_refuses_is_unavailable(tmp_path):
     (tmp_path / "file").write_text("")
-    with _refusal("unavailable"):
-        SessionLog("s1", tmp_path / "file").append("user", "hi")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    for directory in ("file", "file/below", "dangling", "dangling/below"):
+        with _refusal("unavailable"):
+            SessionLog("s1", tmp_path / directory).append("user", "hi")
 
 
 def test_a_row_for_which_the_disk_has_no_room_is_taken_back_whole(log, monkeypatch):

@@ -140,6 +140,22 @@ def test_initialising_makes_what_a_person_looks_for_and_can_be_repeated(tmp_path
     assert rules.parent.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("first", ["initialize", "entry", "conversation"])
+async def test_nobody_else_reads_a_workspace_or_who_its_users_are_whatever_the_umask(tmp_path, first):
+    workspace = Workspace(tmp_path / "above" / "w", user_id="alice", embedder=None)
+    before = os.umask(0)
+    try:
+        if first == "initialize":
+            workspace.initialize()
+        elif first == "entry":
+            await workspace.write_memory_entry("Tea", "Green.", "user")
+        else:
+            await workspace.archive_conversation([{"role": "user", "content": "hi"}], "s1")
+    finally:
+        os.umask(before)
+    assert {str(each) for each in tmp_path.rglob("*") if each.stat().st_mode & 0o077} == set()
+
+
 async def test_nothing_is_written_before_the_first_write(directory, tmp_path):
     workspace = directory()
     assert await workspace.list_entries() == []

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from memshelf.errors import MemoryStoreError
 
-__all__ = ["Journal", "Lines", "private_directory"]
+__all__ = ["Journal", "Lines", "make_private", "private_directory"]
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe in the file's place must not hold us up
@@ -21,22 +21,31 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FIRST_BLOCK, _LARGEST_BLOCK = 1 << 16, 1 << 22
 
 
+def make_private(path: str) -> list[str]:
+    """Make a directory, and those above it that are missing, for its user only; those that were made, from the top."""
+    missing = []
+    while path and not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    made = []
+    for each in reversed(missing):
+        with suppress(FileExistsError):  # somebody was faster
+            os.mkdir(each, 0o700)
+            made.append(each)
+    return made
+
+
 def private_directory(path: str, *, durable: bool) -> None:
     """Make a directory that only its user can read, and keep version control away from it, unless it exists."""
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        private_directory(os.path.dirname(path), durable=durable)
-        private_directory(path, durable=durable)
-        return
-    with suppress(FileExistsError):
-        ignore = os.open(os.path.join(path, ".gitignore"), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        with os.fdopen(ignore, "wb") as file:
-            file.write(b"*\n")
-    if durable:
-        _sync_directory(os.path.dirname(path))
+    for made in make_private(path):
+        with suppress(FileExistsError):
+            ignore = os.open(
+                os.path.join(made, ".gitignore"), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600
+            )
+            with os.fdopen(ignore, "wb") as file:
+                file.write(b"*\n")
+        if durable:
+            _sync_directory(os.path.dirname(made))
 
 
 class Lines:
@@ -181,7 +190,7 @@ class Journal:
             yield None
             return
         if make:
-            os.makedirs(self._below, 0o700, exist_ok=True)
+            make_private(self._below)
         if sync:
             _sync_directory(os.path.dirname(self._below))
         at = os.open(self._below, _DIRECTORY)

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory import DirectoryFileStore
 from memshelf.files.protocol import FileStore
+from memshelf.storage.journal import make_private
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.users import directory_name, user_of
 
@@ -120,7 +121,7 @@ def changed_at(root: Path, directories: Collection[str]) -> object:
 
 def _prepare(root: Path, config: WorkspaceConfig) -> None:
     for directory in (root, root / config.memory_dir, root / config.conversations_dir):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(str(directory))
     with suppress(FileExistsError):
         os.close(os.open(root / config.agent_md, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
