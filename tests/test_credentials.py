@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import string
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,8 @@ from itertools import pairwise
 
 import pytest
 
+from memshelf import credentials
+from memshelf import credentials
 from memshelf.credentials import admit, check_policy, find_secrets, mask_secrets
 from memshelf.errors import MemoryStoreError
 
@@ -255,6 +258,47 @@ def test_random_pieces_put_together_are_masked_for_good():
         assert mask_secrets(masked) == masked
 
 
+def _without_shortcuts(text, monkeypatch):
+    """What is found when every rule looks at the whole text, whether or not something rules it out beforehand."""
+    zhipu = ("zhipu_api_key", re.compile(rf"([0-9a-f]{{32}}\.[A-Za-z0-9]{{16}}){credentials._AFTER}"), False)
+    with monkeypatch.context() as patched:
+        patched.setattr(credentials, "_STEMS", ("",))
+        patched.setattr(credentials, "_NARROW", {})
+        patched.setattr(
+            credentials, "_spaced", lambda wide: credentials._NOT_ASCII.sub(lambda run: " " * len(run[0]), wide)
+        )
+        patched.setattr(credentials, "_ZHIPU_TAIL", re.compile("(?!)"))
+        patched.setattr(credentials, "_FINDERS", [*credentials._FINDERS, zhipu])
+        return find_secrets(text)
+
+
+def test_no_shortcut_hides_a_credential(monkeypatch):
+    pieces = [*TOKENS.values(), *(sentence.format(value) for sentence, value in TOLD.items())]
+    pieces += [
+        *"?\0\u200b\ufeff\u0130\u0131\u017f\u212a！．＿_-*.。 \n\u3000\ud800é😀\x85",
+        "密码是",
+        "PWD: ",
+        "Api-Key: ",
+        "令牌",
+    ]
+    pieces += [
+        "0" * 31,
+        "0123456789abcdef" * 2,
+        "." + "a" * 16,
+        "." + "A" * 15,
+        "０１２３４５６７８９ａｂｃｄｅｆ" * 2,
+        "eyJ",
+    ]
+    rng, with_secrets = random.Random(7), 0
+    for _ in range(4_000):
+        chosen = [rng.choice(pieces) for _ in range(rng.randrange(1, 9))]
+        text = "".join(each if rng.random() < 0.8 else each[rng.randrange(len(each) + 1) :] for each in chosen)
+        found = find_secrets(text)
+        assert found == _without_shortcuts(text, monkeypatch), ascii(text)
+        with_secrets += bool(found)
+    assert 1_000 < with_secrets < 3_900  # both kinds of texts were tried
+
+
 def test_places_are_counted_in_characters():
     token = TOKENS["github"]
     text = f"👩‍👩‍👧 密钥\ud800：{token}。"
@@ -266,6 +310,21 @@ def test_places_are_counted_in_characters():
 def test_a_token_written_in_full_width_letters_is_found():
     wide = "".join(chr(ord(each) - ord("!") + ord("！")) for each in TOKENS["github"])
     assert mask_secrets(f"密钥：{wide}。") == "密钥：[secret: github_token]。"
+
+
+@pytest.mark.parametrize("beside", ["", "\0", "\u200b"], ids=["alone", "beside NUL", "beside an invisible character"])
+def test_characters_beyond_ascii_and_question_marks_hide_no_token(beside):
+    token = TOKENS["github"]
+    text = f"真的？{token}，?{token}?{beside}é{token}🎉"
+    assert [(each.start, each.end) for each in find_secrets(text)] == [
+        (at, at + len(token)) for at in range(len(text)) if text.startswith(token, at)
+    ]
+
+
+def test_every_word_for_a_credential_has_one_of_the_stems_that_are_looked_for_first():
+    assert all(
+        any(stem in keyword for stem in credentials._STEMS) for keyword in credentials._PASSWORDS + credentials._KEYS
+    )
 
 
 def test_a_token_broken_by_invisible_characters_is_found():
