@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -354,6 +355,18 @@ def test_a_folder_becomes_a_memory_and_a_memory_a_folder(run, folder, memory):
     found = {path.relative_to("out").as_posix(): path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     assert found == {"a.md": b"two", "d/e/茶.md": "绿茶\r\n".encode(), "d/page.markdown": b"", "notes.txt": b"text"}
     assert run("files", "export", "--folder", "out", "--memory", memory).code == 2
+
+
+def test_a_folder_that_is_exported_is_private_whatever_the_umask(run, folder):
+    run("files", "import", folder, "--memory", "memory.db")
+    before = os.umask(0)
+    try:
+        run("files", "export", "--folder", "above/out", "--memory", "memory.db")
+    finally:
+        os.umask(before)
+    made = [Path("above"), *Path("above").rglob("*")]
+    assert {path: oct(path.stat().st_mode) for path in made if path.stat().st_mode & 0o077} == {}
+    assert Path("above/out/d/page.markdown").exists()
 
 
 def test_a_folder_becomes_memories_of_a_store_and_the_other_way(run, at, where, folder):

@@ -15,6 +15,7 @@ from memshelf.files import edits
 from memshelf.files.protocol import FileStore
 from memshelf.mounted import Json
 from memshelf.origin import Origin
+from memshelf.storage.journal import make_private
 
 __all__ = ["export_folder", "import_folder", "show_import"]
 
@@ -99,7 +100,7 @@ def show_import(done: FolderImport, *, as_json: bool) -> None:
 
 
 async def export_folder(store: FileStore, folder: Path) -> int:
-    """Write every file into a folder that is new or empty; how many there are."""
+    """Write every file into a folder that is new or empty, for its user only to read; how many there are."""
     _make(folder)
     entries = await store.list()
     for entry in entries:
@@ -107,13 +108,17 @@ async def export_folder(store: FileStore, folder: Path) -> int:
         place = folder.joinpath(*file.path.split("/"))
         if ".." in place.parts[len(folder.parts) :]:  # a server may answer anything
             raise MemoryStoreError("unavailable", "The server answered with a path that leaves the folder.")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("xb") as out:
-            out.write(file.text.encode())
+        _write(place, file.text)
     return len(entries)
 
 
 def _make(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise click.UsageError(f"{folder} is not empty: export to a new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(str(folder))
+
+
+def _write(place: Path, text: str) -> None:
+    make_private(str(place.parent))
+    with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        out.write(text.encode())
