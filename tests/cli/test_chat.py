@@ -115,6 +115,12 @@ def test_what_cannot_be_run_is_refused_before_the_model_is_asked(run, model, arg
     assert list(Path().iterdir()) == []
 
 
+def test_a_question_that_no_request_can_carry_is_refused_before_the_model_is_asked(run, model):
+    ran = run("chat", *MEMORY, "caf\udce9")
+    assert (ran.code, model.requests) == (2, [])
+    assert ran.err.startswith("error: usage: The question is UTF-8 text; this is not.\n")
+
+
 def test_without_a_model_the_error_names_the_option_and_the_variable(run):
     ran = run("chat", *MEMORY, "hello")
     assert (ran.code, ran.err.count("\n")) == (2, 2)

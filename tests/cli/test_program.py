@@ -115,6 +115,23 @@ def test_a_full_disk_under_the_output_is_one_line(run):
     assert (ran.returncode, ran.stderr) == (3, b"error: unavailable: No space left on device.\n")
 
 
+@pytest.mark.parametrize(
+    ("closed", "arguments", "ended"),
+    [
+        (">&-", "list -m a.db", (3, b"error: unavailable: Bad file descriptor.\n")),
+        ("<&-", "add -m a.db", (1, b"error: invalid_text: A record's text is not blank; nothing changed.\n")),
+        ("2>&-", "list -m none.db", (3, b"")),
+    ],
+)
+def test_a_standard_stream_that_is_closed_is_no_traceback_and_no_success(run, closed, arguments, ended):
+    run("records", "add", "tea", "-m", "a.db")
+    ran = subprocess.run(
+        ["sh", "-c", f'"$0" -m memshelf records {arguments} {closed}', sys.executable], capture_output=True
+    )
+    assert (ran.returncode, ran.stderr) == ended
+    assert ran.stdout == b""
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_the_script_and_how_to_install_it(run, shell):
     shown = run("completion", shell)

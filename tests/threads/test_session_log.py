@@ -281,6 +281,21 @@ def test_what_is_no_row_is_skipped_with_a_warning_that_tells_no_content(log, cap
     ]
 
 
+def test_a_number_that_json_does_not_know_costs_neither_its_row_nor_a_fork(log):
+    log.append("user", "begin")
+    _damage(log, b'{"type":"tool","id":"r","content":[NaN,-Infinity,1e999,0.5]}\n')
+    assert _contents(log.load()) == ["begin", [None, None, None, 0.5]]
+    assert _contents(log.fork("s2").load())[:2] == ["begin", [None, None, None, 0.5]]
+
+
+def test_a_row_that_nests_deeply_hides_neither_itself_nor_others_from_search_and_listings(log):
+    nested = b'{"type":"user","id":"r","content":' + b"[" * 900 + b'"tea"' + b"]" * 900 + b"}\n"
+    log.append("system", "begin")
+    _damage(log, nested)
+    assert [row["id"] for row in log.search("tea")] == ["r"]
+    assert [info.preview for info in SessionLog.list_sessions(log.directory)] == ["tea"]
+
+
 def test_blank_lines_and_foreign_rows_are_no_damage(log, caplog):
     log.append("user", "a")
     _damage(log, b'\n  \n{"type":"user","content":"by hand"}\n{"type":"newer","content":1}\n')

@@ -125,6 +125,8 @@ def chat(
     }
     if question is None and not sys.stdin.isatty():
         question = sys.stdin.read()
+    elif question is not None and question != question.encode(errors="replace").decode():
+        raise click.UsageError("The question is UTF-8 text; this is not.")
     require_agent()
     from memshelf.cli import conversation  # it loads the agent framework, which only chats need
 

@@ -104,6 +104,7 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Errors are short lines on standard error, never a traceback."""
+    _open_what_is_closed()
     typed = [os.fsencode(arg).decode(errors="surrogateescape") for arg in sys.argv[1:]] if args is None else args
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):  # memory is UTF-8, whatever the locale says
@@ -114,6 +115,17 @@ def main(args: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             _discard_output()
             return BROKEN_PIPE
+
+
+def _open_what_is_closed() -> None:
+    """Whoever starts a program may have closed its standard streams: then there is nothing to read, output is a failed
+    write rather than a success, and notes go nowhere."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), "r")
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _run(arguments: list[str]) -> int:

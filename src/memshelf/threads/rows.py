@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -32,7 +33,16 @@ ID_BYTES = 200
 _ID = re.compile(r"[^\W_][\w.@+=-]*")
 _RESERVED = frozenset({"type", "id", "parent_id", "session_id", "timestamp", "content"})
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-_DECODER = json.JSONDecoder()
+
+
+def _finite(number: str) -> float | None:
+    """A number of JSON. What only some programs write as one, such as NaN, is read as null, so that the row is not lost
+    and can be written again."""
+    value = float(number)
+    return value if math.isfinite(value) else None
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def session_name(session_id: str) -> str:
@@ -117,8 +127,12 @@ def strings(value: object) -> list[str]:
 
 def texts(content: object) -> list[str]:
     """Every text in a row's content, in order."""
-    if isinstance(content, str):
-        return [content]
-    if isinstance(content, dict):
-        content = list(content.values())
-    return [text for each in content for text in texts(each)] if isinstance(content, list) else []
+    found: list[str] = []
+    rest = [content]
+    while rest:  # a foreign row may nest deeper than functions can
+        each = rest.pop()
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, dict | list):
+            rest += reversed(list(each.values()) if isinstance(each, dict) else each)
+    return found
