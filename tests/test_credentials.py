@@ -13,7 +13,6 @@ from itertools import pairwise
 import pytest
 
 from memshelf import credentials
-from memshelf import credentials
 from memshelf.credentials import admit, check_policy, find_secrets, mask_secrets
 from memshelf.errors import MemoryStoreError
 

@@ -21,7 +21,8 @@ class RecordStore(Protocol):
     mutation that returns is visible to every later call of every process; one whose outcome is unknown is
     `write_unconfirmed` and is never tried again. A refusal raises `MemoryStoreError` and changes nothing.
 
-    Besides the codes named below, every call may raise `unavailable` (the store could not do it now).
+    Besides the codes named below, every call may raise `unavailable` (the store could not do it now). A `limit` that is
+    no whole number from 1 on is a `ValueError`.
     """
 
     async def search(self, query: str, *, limit: int) -> builtins.list[MemoryRecord]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,21 @@ class RecordStoreContract:
         await store.add("tea")
         for query in ("", " ", "\n\u3000"):
             assert await store.search(query, limit=5) == []
+
+    @pytest.mark.parametrize("limit", [0, -1, 1.5, 2.0, float("nan"), True, "5", None])
+    def test_a_limit_that_is_no_whole_number_from_1_on_is_a_mistake(self, tmp_path: Path, limit: Any) -> None:
+        async def body() -> None:
+            async with self.open(tmp_path) as store:
+                await store.add("tea")
+                for attempt in (
+                    store.list,
+                    functools.partial(store.search, "tea"),
+                    functools.partial(store.search, ""),
+                ):
+                    with pytest.raises(ValueError, match="limit"):
+                        await attempt(limit=limit)
+
+        asyncio.run(body())
 
     @scenario
     async def test_chinese_words_of_two_characters_are_found(self, store: RecordStore) -> None:

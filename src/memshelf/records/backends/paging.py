@@ -12,8 +12,9 @@ def record_missing(record_id: str) -> MemoryStoreError:
 
 
 def page_limit(limit: int) -> None:
-    if limit < 1:
-        raise ValueError(f"A limit is at least 1, not {limit}.")
+    """`ValueError` for what is no limit. Half a record is none, nor is a truth value."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise ValueError(f"A limit is a whole number, at least 1, not {limit!r}.")
 
 
 def page_cursor(epoch: str, position: int) -> str:
