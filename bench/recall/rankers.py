@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import numpy as np
 
 from bench.recall.datasets import Query, Record
-from memshelf.embedding.bundled import BundledEmbedder
+from bench.recall.spread import SpreadEmbedder
 from memshelf.records.backends.in_process import InProcessRecordStore
 from memshelf.records.model import NewRecord
 
@@ -22,7 +22,7 @@ _TERMS = re.compile(r"[\u4e00-\u9fff]|[^\W_\u4e00-\u9fff]+")
 
 
 async def memshelf(records: list[Record]) -> Search:
-    store = InProcessRecordStore()
+    store = InProcessRecordStore(embedder=SpreadEmbedder())
     added = await store.add_many(NewRecord(text=each.text, at=each.at, thread=each.thread) for each in records)
     ids = {record.id: each.id for record, each in zip(added, records, strict=True)}
 
@@ -70,7 +70,7 @@ async def bm25(records: list[Record]) -> Search:
 
 async def dense(records: list[Record]) -> Search:
     """The bundled model alone, over whole texts."""
-    embedder = BundledEmbedder()
+    embedder = SpreadEmbedder()
     rows = np.asarray(await embedder.embed([each.text for each in records]))
 
     async def search(query: Query, limit: int) -> list[str]:
