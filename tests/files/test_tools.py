@@ -171,6 +171,17 @@ async def test_retries_run_out_with_the_file_as_it_is_now(operation):
     assert error.current.text == "tea 3"
 
 
+async def test_no_retries_means_one_try():
+    async def overtake(store):
+        file = await store.read("a")
+        await store.write("a", f"{file.text}!", expected=file.version, origin=ORIGIN)
+
+    tools, store = _tools(_Plain(overtake), write_retries=0)
+    await store._store.write("a", "tea", expected=None, origin=ORIGIN)
+    await refused("conflict_retries_exhausted", tools.append("user", "a", "x", origin=ORIGIN))
+    assert (await store.read("a")).text == "tea!"
+
+
 async def test_a_lost_delete_is_not_tried_again():
     tools, store = _tools()
     first = await tools.create("user", "a", "tea", origin=ORIGIN)

@@ -172,6 +172,14 @@ async def test_corrections_are_recalled_by_what_a_question_is_about_in_both_lang
     assert await recalled("What is the capital of Australia?") == ["Commit messages have no emojis."]
 
 
+async def test_what_is_forgotten_is_no_failure_although_the_index_is_no_text(tmp_path):
+    experiences = Experiences(DirectoryFileStore(tmp_path, durable=False), embedder=None, clock=lambda: NOON)
+    file = await experiences.learn("Never use tabs.")
+    (tmp_path / EXPERIENCE_INDEX).write_bytes("我的笔记\n".encode("gbk"))
+    await experiences.forget(file)
+    assert await experiences.list() == []
+
+
 async def test_experiences_can_be_edited_and_removed_by_hand_or_forgotten(tmp_path):
     experiences = Experiences(DirectoryFileStore(tmp_path, durable=False), embedder=None, clock=lambda: NOON)
     kept, forgotten, removed = [await experiences.learn(f"Lesson about {name}.") for name in ("tea", "milk", "sugar")]

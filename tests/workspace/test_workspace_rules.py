@@ -144,6 +144,24 @@ async def test_no_text_can_close_or_forge_a_block(opened):
     assert text.count("<memory-index") == text.count("</memory-index") == 1
 
 
+@pytest.mark.parametrize("index", ["gbk", "link"])
+async def test_an_index_that_is_no_text_is_left_out_of_a_snapshot_with_a_warning_and_the_rules_stay(
+    directory, tmp_path, caplog, index
+):
+    workspace = directory()
+    await workspace.store.write("AGENTS.md", "Always use tabs.", expected=None, origin=ORIGIN)
+    if index == "link":
+        (workspace.root / "MEMORY.md").symlink_to(tmp_path / "elsewhere")
+    else:
+        (workspace.root / "MEMORY.md").write_bytes("我的笔记\n".encode("gbk"))
+    snapshot = await workspace.freeze_snapshots()
+    assert "Always use tabs." in snapshot.rules
+    assert snapshot.index == ""
+    [record] = [each for each in caplog.records if each.name == "memshelf.workspace.index_file"]
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("MEMORY.md is left out of the prompt: ")
+
+
 async def test_a_long_index_of_a_person_is_cut_in_the_snapshot(opened):
     workspace = opened()
     await workspace.store.write("MEMORY.md", "my line\n" * 300, expected=None, origin=ORIGIN)

@@ -24,7 +24,7 @@ from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.conversation import Said, said_in
 from memshelf.workspace.corrections import correction_in
-from memshelf.workspace.entries import MemoryEntry, folded, read_entry_file, taken_meanwhile, written
+from memshelf.workspace.entries import EntryInfo, MemoryEntry, folded, read_entry_file, taken_meanwhile, written
 from memshelf.workspace.index_file import IndexFile
 from memshelf.workspace.recall import EntryRecall
 from memshelf.workspace.turns import TRIES, Turns, give_way
@@ -111,11 +111,14 @@ class Experiences:
         file = _file_name(kind, lesson)
         async with self._turns.of(file):
             entry = await self._write(file, kind, lesson, asked, origin or Origin())
-        try:
-            await self._index.update({file: entry.info})
-        except MemoryStoreError as error:  # the lesson itself stands, and the next one completes the index
-            _LOG.warning("The index of experiences could not be updated: %s", error.code)
+        await self._show({file: entry.info})
         return file
+
+    async def _show(self, rows: dict[str, EntryInfo | None]) -> None:
+        try:
+            await self._index.update(rows)
+        except MemoryStoreError as error:  # the lessons are as they should be, and the next one completes the index
+            _LOG.warning("The index of experiences could not be updated: %s", error.code)
 
     async def _write(self, file: str, kind: ExperienceKind, lesson: str, asked: str, origin: Origin) -> MemoryEntry:
         time = f"- {self._clock().astimezone(UTC):%Y-%m-%d}" + (f": {asked[:_ASKED_CHARS]}" if asked else "")
@@ -149,7 +152,7 @@ class Experiences:
             raise MemoryStoreError("invalid_path", "This is the index of experiences, not one of them.")
         current = await self._store.read(path)
         await self._store.delete(path, expected=current.version, origin=origin or Origin())
-        await self._index.update({path.removeprefix(_UNDER): None})
+        await self._show({path.removeprefix(_UNDER): None})
 
     async def recall(self, query: str | None = None, limit: int = 5) -> builtins.list[Experience]:
         """At most `limit` corrections that matter for a question: those that are about it, then those that had to be

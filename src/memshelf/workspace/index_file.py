@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -19,6 +20,8 @@ from memshelf.workspace.entries import EntryInfo
 from memshelf.workspace.turns import TRIES, give_way
 
 __all__ = ["IndexFile"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -41,6 +44,20 @@ class IndexFile:
         """The index as it is now; `""` while there is none."""
         found = await find(self._store, self._path)
         return found.text if found is not None else ""
+
+    async def shown(self) -> str:
+        """The same for a prompt, which goes without an index that is no text; a warning says so."""
+        try:
+            return await self.text()
+        except MemoryStoreError as error:
+            if error.code not in ("invalid_file", "invalid_path"):
+                raise
+            _LOG.warning(
+                "%s is left out of the prompt: %s Repair it, or remove it to have it made anew.",
+                self._path,
+                error.message,
+            )
+            return ""
 
     async def update(self, changes: Mapping[str, EntryInfo | None]) -> None:
         """Write the rows of some entries anew, last, and remove those of files without one.

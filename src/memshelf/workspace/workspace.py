@@ -335,7 +335,7 @@ class Workspace:
         user, where, learned = self._user, self._where(self.config.memory_md), self.experience_index_path
         rules = await self.rules(cwd)
         experiences = await user.experiences.learned_experiences(query, where=learned)
-        return snapshot_of(user.id, rules, await user.index.text(), where, experiences)
+        return snapshot_of(user.id, rules, await user.index.shown(), where, experiences)
 
     def _where(self, name: str) -> str:
         root = self.root
