@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 from pydantic_ai import (
     Agent,
     BinaryContent,
@@ -22,6 +24,7 @@ from pydantic_ai import (
     ModelResponse,
     RequestUsage,
     TextPart,
+    Tool,
     ToolCallPart,
     ToolReturn,
     ToolReturnPart,
@@ -45,6 +48,10 @@ from memshelf import (
     ToolPermissions,
     session_state,
 )
+
+
+class _Listing(BaseModel):
+    names: list[str]
 
 
 @pytest.fixture
@@ -143,9 +150,26 @@ async def test_a_row_reads_without_the_framework(log):
 async def test_input_of_any_kind_is_logged_and_replayed(log, prompt):
     script = Script("one", "two")
     messages = await plain(script, [SessionLogCapability(log)], prompt)
-    await plain(script, [SessionLogCapability(log)], "again")
-    assert _dumped(script.requests[1][:-1]) == _dumped(messages)
+    later = await plain(script, [SessionLogCapability(log)], "again")
+    assert _dumped(later[: len(messages)]) == _dumped(messages)
     assert isinstance(log.load()[0]["content"], str) == isinstance(prompt, str)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [["a\udcff.txt", "🍵"], {"names\ud800": ["a\udcff.txt"]}, "a\udcff.txt", _Listing(names=["a\udcff.txt"])],
+    ids=["a list", "a dictionary", "a text", "a model"],
+)
+async def test_a_lone_surrogate_in_a_tools_result_does_not_end_its_session(log, listed):
+    script = Script(ToolCallPart("ls", {}), "one", "two")
+    agent = Agent(script.model, capabilities=[SessionLogCapability(log)], tools=[Tool(lambda: listed, name="ls")])
+    await agent.run("list \ud800")
+    await Agent(script.model, capabilities=[SessionLogCapability(log)]).run("go on")
+    for request in script.requests:
+        assert "\ufffd" in ModelMessagesTypeAdapter.dump_json(request).decode()
+    assert all("\ufffd" in str(part.content) for request in script.requests for part in returns(request))
+    assert log.load()[0]["content"] == "list \ud800", "the log keeps what was said"
+    assert "\\udcff" in json.dumps(log.load()[2]["content"])
 
 
 async def test_instructions_are_logged_once_a_run_and_replayed_in_every_message(log):

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -15,6 +16,7 @@ from pydantic_ai.messages import repair_messages
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
+from memshelf.agent.capabilities.sendable import sendable
 from memshelf.agent.capabilities.session_rows import Replayed, is_system_prompt, messages_of, rows_of
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import made_after, resumed
@@ -39,7 +41,8 @@ class SessionLogCapability(SingleCapability):
 
     A run that is given no history goes on with the session's. One that is given a history goes on with that, and what
     is new is logged. Runs of one session at the same time do not see each other; later ones see them one after the
-    other.
+    other. In what a model is sent, U+FFFD stands in the place of lone surrogates, which the log keeps: no request can
+    carry them, and one in a tool's result would be the session's end.
     """
 
     id: str | None = "memshelf-session-log"
@@ -47,6 +50,7 @@ class SessionLogCapability(SingleCapability):
     def __init__(self, log: SessionLog) -> None:
         self.log = log
         self._rows: dict[int, tuple[ModelMessage, list[Row]]] = {}  # by the identity of the message, which it keeps
+        self._sent: dict[int, tuple[ModelMessage, ModelMessage]] = {}  # likewise, with what a request carries of it
         self._history: Sequence[ModelMessage] = ()
         self._instructions: str | None = None
         self._all_is_new = False
@@ -63,7 +67,7 @@ class SessionLogCapability(SingleCapability):
     @override
     async def for_run(self, ctx: RunContext[object]) -> AbstractCapability[object]:
         run = copy.copy(self)
-        run.__dict__ |= {"_rows": {}, "_history": (), "_instructions": None}
+        run.__dict__ |= {"_rows": {}, "_sent": {}, "_history": (), "_instructions": None}
         return run
 
     @override
@@ -98,7 +102,15 @@ class SessionLogCapability(SingleCapability):
         self, ctx: RunContext[object], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         await self._log(ctx)  # the request as all capabilities have left it
-        return request_context
+        sent = [self._sendable(message) for message in request_context.messages[:-1]]
+        sent += map(sendable, request_context.messages[-1:])  # which may still change
+        return replace(request_context, messages=sent)
+
+    def _sendable(self, message: ModelMessage) -> ModelMessage:
+        known = self._sent.get(id(message))
+        if known is None:
+            known = self._sent[id(message)] = (message, sendable(message))
+        return known[1]
 
     async def write_boundary(
         self, ctx: RunContext[object], summary: str, gone: Sequence[ModelMessage], kept: Sequence[ModelMessage]
