@@ -10,8 +10,19 @@ from memshelf.records.retrieval.analysis import analyse
 from memshelf.records.retrieval.terms import pack, query_terms, term_hash, terms
 
 
-def test_chinese_gives_characters_and_pairs_without_those_that_only_join():
-    assert list(terms("我喜欢绿茶的味道")) == ["喜", "欢", "喜欢", "绿", "欢绿", "茶", "绿茶", "味", "道", "味道"]
+def test_chinese_gives_characters_that_do_not_only_join_and_pairs_of_which_one_does_not():
+    assert list(terms("喜欢绿茶")) == ["喜", "欢", "喜欢", "绿", "欢绿", "茶", "绿茶"]
+    assert list(terms("你的过敏")) == ["敏", "过敏"]
+
+
+def test_a_word_with_a_joining_character_is_found_as_a_whole():
+    for word in ("过敏", "地铁", "了解", "地址"):
+        assert word in list(terms(f"他的{word}呢"))
+
+
+def test_a_month_is_not_a_day_and_a_number_is_found_without_its_unit():
+    assert list(terms("2024年5月8号")) == ["2024", "2024年", "5", "5月", "8", "8日"]
+    assert list(terms("5月8日")) != list(terms("8月5日"))
 
 
 def test_words_of_asking_say_nothing():
@@ -57,7 +68,12 @@ def test_a_character_weighs_less_than_a_pair():
 
 
 def test_the_end_of_a_very_long_text_costs_nothing():
-    assert pack("tea " * 2_000 + "x" * 1_000_000) == pack("tea " * 2_000)
+    assert pack("tea " * 8_000 + "x" * 1_000_000) == pack("tea " * 8_000)
+
+
+def test_a_word_far_down_a_long_text_is_found():
+    packed = pack("tea " * 5_000 + "saffron")
+    assert term_hash("saffron") in {each >> 3 for each in memoryview(packed).cast("I")}
     assert sum(map(len, passages("A sentence of some length, again and again. " * 10_000))) <= 2 * EMBEDDED_CHARS
 
 

@@ -52,9 +52,9 @@ def understand(
 ) -> Question:
     """The question in the first 2,000 characters of `text`, to the records of the index."""
     text = text[:EMBEDDED_CHARS]
-    times, rest = read_times(text, now.date(), _years(index, now))
+    times = read_times(text, now.date(), _years(index, now))
     named = [number for name, number in index.speaker_names.items() if name in text.casefold()]
-    terms = query_terms(rest) or query_terms(text)
+    terms = query_terms(text)
     return Question(
         dict(list(terms.items())[:_MOST_TERMS]),
         times,

@@ -41,6 +41,8 @@ class Scorer:
         words = Words(index, columns, question.terms)
         scores = words.scores()
         matched = scores > 0
+        whole = np.maximum(words.covered - np.float32(weights.WHOLE_FROM), 0) / np.float32(1 - weights.WHOLE_FROM)
+        scores += np.float32(weights.WHOLE) * np.where(columns.in_thread, 0, whole)
         part = np.where(columns.in_thread, np.float32(weights.IN_THREAD), np.float32(1))
         scores += weights.ASKING * part * columns.asks
         timely = _in_time(columns.days, question.times) if question.times else np.zeros(len(scores), np.float32)
@@ -67,6 +69,7 @@ class Scorer:
         mean, deviation = _shrunk(passages[known])
         share = np.where(columns.in_thread, weights.DENSE_IN_THREAD * weights.IN_THREAD, weights.DENSE) * known
         scores = scores + share.astype(np.float32) * ((passages - mean) / deviation)
+        scores += np.float32(weights.CLOSE) * np.maximum(close - np.float32(weights.CLOSE_FROM), 0)
         scores[~columns.alive] = -np.inf
         candidates = _top(scores, max(weights.CANDIDATES, 4 * limit))
         candidates = candidates[columns.alive[candidates]]

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 __all__ = ["COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "pack", "query_terms", "term_hash", "terms"]
 
-INDEXED_CHARS = 8_000
+INDEXED_CHARS = 32_000
 """Words beyond this many characters of a record are not indexed."""
 
 COUNT_BITS = 3
@@ -22,7 +22,8 @@ TERM_BYTES = 4
 _SINGLE_WEIGHT = 0.3
 
 _CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W_{_CJK}]+")
+_RUN = re.compile(rf"[0-9]{{1,4}}[年月日号]|[{_CJK}]+|[^\W_{_CJK}]+")
+_CHINESE = re.compile(rf"[{_CJK}]")
 
 # Words that say how something is asked or told, not what.
 _STOP_WORDS = (
@@ -38,24 +39,37 @@ _STOP_CHARACTERS = frozenset(
     "的了是在和与及或他她它我你您们吗呢吧啊呀嘛么这那哪些个有没不就也都还很被把对给为从到向于以而且但若如其之所等着过地得请问什怎谁几多少"
 )
 
+_PARTICLES = frozenset("的吗呢吧啊呀嘛么我你您他她它们这那哪谁什怎")
+
 
 def terms(text: str) -> Iterator[str]:
     """The terms in the order they stand. Case, width and most endings of English words make no difference."""
-    for run in _RUN.finditer(unicodedata.normalize("NFKC", text).casefold()):
-        word = run.group()
-        if run.lastgroup == "cjk":
-            yield from _pieces(word)
-        elif word not in _STOP:
-            yield _stem(word) if word.isascii() and word.isalpha() else word
+    for run in _runs(text):
+        yield from _pieces(run)
+
+
+def _runs(text: str) -> list[str]:
+    return _RUN.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def _pieces(run: str) -> Iterator[str]:
-    for at, character in enumerate(run):
-        if character in _STOP_CHARACTERS:
-            continue
-        yield character
-        if at and run[at - 1] not in _STOP_CHARACTERS:
-            yield run[at - 1 : at + 1]
+    if run[-1] in "年月日号" and run[0].isascii():
+        yield run[:-1]
+        yield run.replace("号", "日")  # the fifth month is not the fifth day
+        return
+    if not _CHINESE.match(run):
+        if run not in _STOP:
+            yield _stem(run) if run.isascii() and run.isalpha() else run
+        return
+    before = ""
+    for character in run:
+        telling = character not in _STOP_CHARACTERS
+        if telling:
+            yield character
+        # Other than particles, what joins is a part of many words, too: 过敏, 地铁, 了解.
+        if before and (telling or before not in _STOP_CHARACTERS) and character not in _PARTICLES:
+            yield before + character
+        before = character if character not in _PARTICLES else ""
 
 
 def term_hash(term: str) -> int:
@@ -65,7 +79,10 @@ def term_hash(term: str) -> int:
 
 def pack(text: str) -> bytes:
     """The terms of a record, each as its hash and how often it stands there (counted up to 7), in 32 bits."""
-    counts = Counter(term_hash(term) for term in terms(text[:INDEXED_CHARS]))
+    counts: Counter[int] = Counter()
+    for run, often in Counter(_runs(text[:INDEXED_CHARS])).items():
+        for term in _pieces(run):
+            counts[term_hash(term)] += often
     packed = array("I", (term << COUNT_BITS | min(count, MOST_COUNTED) for term, count in sorted(counts.items())))
     return packed.tobytes()
 

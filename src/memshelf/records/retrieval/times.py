@@ -1,4 +1,4 @@
-"""When a question is about: its time expressions as stretches of days, and what of it remains without them."""
+"""When a question is about: its time expressions as stretches of days."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ __all__ = ["closeness", "fading", "read_times", "specificity"]
 _MOST_STRETCHES = 64
 
 
-def read_times(text: str, today: date, years: Iterable[int]) -> tuple[list[Stretch], str]:
-    """The days that the text speaks of, and the text without the words for them.
+def read_times(text: str, today: date, years: Iterable[int]) -> list[Stretch]:
+    """The days that the text speaks of.
 
     `today` is what relative expressions count from; a date without a year is of each of the `years`.
     """
     context = Context(today, tuple(years))
     found = [each for find in (chinese_times, english_times) for each in find(text, context) if each.stretches]
     stretches = dict.fromkeys(stretch for each in found for stretch in each.stretches)
-    rest = list(text)
-    for each in found:
-        rest[each.start : each.end] = [" "] * (each.end - each.start)
-    return list(stretches)[:_MOST_STRETCHES], "".join(rest)
+    return list(stretches)[:_MOST_STRETCHES]
 
 
 def specificity(stretch: Stretch) -> float:

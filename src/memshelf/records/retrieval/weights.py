@@ -50,7 +50,7 @@ QUESTIONS_ALIKE = 0.5
 RIDGE = 3.0
 """How far the examples of `background` are smoothed over; from 1 to 10 it makes little difference."""
 
-ASKED_OF_MEMORY, COVERED, SPEAKS_OF_SOMEBODY, IN_TIME, FLOOR = 0.15, 0.1, 0.06, 0.08, 0.16
+ASKED_OF_MEMORY, COVERED, SPEAKS_OF_SOMEBODY, IN_TIME, FLOOR = 0.15, 0.1, 0.06, 0.16, 0.16
 """A question recalls nothing if no record is close to it, and it is like general knowledge and small talk rather than
 like questions to a memory (`judgement`); both in cosines of the bundled model. Words of the question that a record has
 count for it, and a little that it speaks of somebody ("my", "the user", "他") or of a time that records are of."""
@@ -60,6 +60,16 @@ COVERED_ENOUGH, WORDS_ENOUGH = 0.5, 2
 
 REPLACED = 1.0
 """How far a record falls behind the one that replaces it."""
+
+WHOLE, WHOLE_FROM = 0.8, 0.5
+"""A record with all the words of the question, by rarity, and from which share on it counts. Who names a thing, or has
+its number, means that record, however close to the question others are. Not for turns: there, words are of the talk."""
+
+CLOSE, CLOSE_FROM = 2.0, 0.6
+"""A record that says the same, as in another language, and from which cosine on it counts. Few questions do."""
+
+LONGEST = 8.0
+"""How many rare words a question can be made of before more of them make each count for less."""
 
 CANDIDATES = 100
 """How many records the slower parts of the mix look at."""
@@ -74,8 +84,12 @@ def rarity(records: int, holding: int) -> float:
 
 
 def scale(reachable: float, records: int) -> float:
-    """Brings BM25 to the mix. A long question can match more, and then says more; but not in proportion."""
-    return 1 / math.sqrt(reachable * (SATURATION + 1) * math.log(1 + records)) if reachable else 0.0
+    """Brings BM25 to the mix. A long question can match more, and then says more; but not in proportion.
+
+    A very long one is for the most part chatter around the question, which takes nothing from what does match.
+    """
+    rare = (SATURATION + 1) * math.log(1 + records)
+    return 1 / math.sqrt(min(reachable, LONGEST * rare) * rare) if reachable else 0.0
 
 
 def trust(best: float, reachable: float, records: int) -> float:

@@ -36,8 +36,9 @@ class Words:
                     held[slots] += rarity
                     count[slots] += 1
         best, every = float(self._single.max()), reachable / (weights.SATURATION + 1)
-        self.coverage = float(held.max()) / every if every else 0.0
-        """The largest share of the question's words, by rarity, that a record has."""
+        self.covered = held / np.float32(every) if every else held
+        """The share of the question's words, by rarity, that each record has."""
+        self.coverage = float(self.covered.max())
         self.count = int(count.max())
         """The largest number of them."""
         self._scale = weights.scale(reachable, len(index))
