@@ -100,6 +100,7 @@ class Session:
             self._connection = None
 
     def serve(self, job: Job) -> None:
+        """Do a job and answer it: what a kind of session is made for."""
         raise NotImplementedError
 
     def longest_wait(self) -> float | None:

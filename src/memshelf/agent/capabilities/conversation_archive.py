@@ -55,7 +55,7 @@ class ConversationArchiveHooks(SingleCapability):
         with enclosing():
             try:
                 result = await handler()
-            except Exception:
+            except Exception:  # however the run failed, what was said is archived, and the failure goes on
                 await self._archive(ctx, self._history)
                 raise
         if not isinstance(result.output, DeferredToolRequests):

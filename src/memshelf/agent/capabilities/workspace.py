@@ -136,7 +136,7 @@ class WorkspaceCapability(SingleCapability):
         with enclosing():
             try:
                 result = await handler()
-            except Exception:
+            except Exception:  # however the run failed, what was said is archived, and the failure goes on
                 await self._archive(ctx, newest_turns(self._history))
                 raise
         if not isinstance(result.output, DeferredToolRequests):
