@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-__all__ = ["encode", "size"]
+__all__ = ["encode", "size", "sound"]
 
 
 def encode(value: object) -> str:
@@ -16,3 +16,8 @@ def encode(value: object) -> str:
 def size(text: str) -> int:
     """UTF-8 bytes. A store may hand over text with lone surrogates; they count as they will be sent."""
     return len(text.encode(errors="surrogatepass"))
+
+
+def sound(text: str) -> str:
+    """The text as UTF-8 can carry it: U+FFFD in the place of lone surrogates."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_ai import ModelMessage
 
+from memshelf.untrusted import sound
+
 __all__ = ["sendable"]
 
 _SENT = ("parts", "instructions")
@@ -21,7 +23,7 @@ def sendable(message: ModelMessage) -> ModelMessage:
     A provider fails on them, and would again with every later request of a session.
     """
     try:
-        changed = {name: sound for name in _SENT if (sound := _sound(held := getattr(message, name, None))) is not held}
+        changed = {name: new for name in _SENT if (new := _sound(held := getattr(message, name, None))) is not held}
     except RecursionError:  # nested so deeply that no provider takes it either
         return message
     return replace(message, **changed) if changed else message
@@ -52,12 +54,12 @@ def _sound_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return sound(text)
     return text
 
 
 def _changed(value: Any) -> dict[str, Any]:
-    return {name: sound for name, held in vars(value).items() if (sound := _sound(held)) is not held}
+    return {name: new for name, held in vars(value).items() if (new := _sound(held)) is not held}
 
 
 def _is(one: object, other: object) -> bool:

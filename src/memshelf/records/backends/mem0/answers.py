@@ -9,8 +9,9 @@ from typing import Any
 
 from memshelf.records.backends.mem0.connection import UnreadableError
 from memshelf.records.model import MemoryRecord
+from memshelf.untrusted import sound
 
-__all__ = ["Found", "added_id", "found", "results", "sound"]
+__all__ = ["Found", "added_id", "found", "results"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,6 @@ def added_id(answer: Any) -> str:
     if len(added) != 1 or not isinstance(added[0], dict) or added[0].get("event") != "ADD":
         raise UnreadableError("The server does not say that it added one record.")
     return _text(added[0], "id")
-
-
-def sound(text: str) -> str:
-    """The text as UTF-8 can carry it: U+FFFD in the place of lone surrogates."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _text(item: dict[str, Any], name: str) -> str:

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 
 from memshelf.credentials import SecretsPolicy
 from memshelf.errors import MemoryStoreError
-from memshelf.records.backends.mem0.answers import Found, added_id, found, results, sound
+from memshelf.records.backends.mem0.answers import Found, added_id, found, results
 from memshelf.records.backends.mem0.connection import Connection, UnreadableError, unconfirmed
 from memshelf.records.backends.mem0.dialect import Dialect
 from memshelf.records.backends.mem0.listing import Cursor, Fetched, Listing
 from memshelf.records.backends.paging import page_limit, record_missing
 from memshelf.records.model import MemoryRecord, RecordPage
 from memshelf.records.text import admitted_text
+from memshelf.untrusted import sound
 
 __all__ = ["MAX_RECORD_CHARS", "Mem0RecordStore"]
 
