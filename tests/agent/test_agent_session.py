@@ -525,6 +525,20 @@ def test_a_call_taken_for_interrupted_that_has_a_result_after_all_has_that(log):
     assert [(part.content, part.outcome) for part in returns(session_state(log).messages)] == [("result", "success")]
 
 
+@pytest.mark.parametrize("runs", [("r1", "r2"), ("r", "r"), (None, None)])
+async def test_a_call_that_was_cut_short_is_so_though_an_earlier_one_had_its_id(log, runs):
+    for run, question in zip(runs, ("a", "b"), strict=True):
+        said = {} if run is None else {"run_id": run}
+        log.append("user", question, **said)
+        log.append("assistant", "", tool_calls=[{"id": "call_0", "name": "view", "args": {}}], **said)
+        if question == "a":
+            log.append("tool", "result", tool_call_id="call_0", tool_name="view", **said)
+    script = Script("Hello again.")
+    await plain(script, [SessionLogCapability(log)], "hello?")
+    outcomes = [part.outcome for part in returns(script.requests[0])]
+    assert outcomes == ["success", "interrupted"]
+
+
 def test_usage_and_details_of_a_response_survive(log):
     from memshelf.agent.capabilities.session_rows import messages_of, rows_of
 

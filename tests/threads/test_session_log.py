@@ -421,6 +421,14 @@ def test_a_call_without_a_result_is_answered_as_interrupted_and_the_turn_ends(lo
     assert log.seal() == []
 
 
+def test_a_call_is_not_answered_by_the_result_of_another_runs_call_with_its_id(log):
+    for run in ("r1", "r2"):
+        log.append("user", "do it", run_id=run)
+        log.append("assistant", "", tool_calls=_calls("1"), run_id=run)
+    log.append("tool", "done", tool_call_id="1", tool_name="tool_1", run_id="r1")
+    assert [row.get("run_id") for row in log.seal()] == ["r2", None]
+
+
 def test_a_question_that_nobody_answered_ends_its_turn(log):
     log.append("user", "hello?")
     assert [row["event"] for row in log.seal()] == ["interrupted"]

@@ -7,18 +7,20 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from memshelf.errors import MemoryStoreError
 
 __all__ = [
+    "Call",
     "Row",
     "RowType",
+    "calls_of",
     "check_fields",
     "check_type",
     "decode",
     "encode",
-    "open_calls",
     "session_name",
     "strings",
     "texts",
@@ -109,15 +111,36 @@ def tool_calls(row: Row) -> list[Row]:
     ]
 
 
-def open_calls(rows: Iterable[Row]) -> dict[str, Row]:
-    """The tool calls that have no result yet, by their id, in order: the `name` and the `run_id` of each."""
-    open_: dict[str, Row] = {}
-    for row in rows:
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call, and the positions of the rows that hold a result of it."""
+
+    id: str
+    name: str
+    run_id: object
+    results: list[int] = field(default_factory=list)
+
+
+def calls_of(rows: Iterable[Row]) -> list[Call]:
+    """The tool calls, in order.
+
+    A result is that of the newest call with its id in its run, or else in another run, as when it had to be approved.
+    So models may number their calls anew in each response.
+    """
+    found: list[Call] = []
+    newest: dict[object, Call] = {}  # by id, and by run and id
+    for position, row in enumerate(rows):
+        run_id = row.get("run_id")
         if row["type"] == "assistant":
-            open_ |= {call["id"]: {"name": call["name"], "run_id": row.get("run_id")} for call in tool_calls(row)}
+            for each in tool_calls(row):
+                call = Call(each["id"], each["name"], run_id)
+                newest[call.id] = newest[run_id, call.id] = call
+                found.append(call)
         elif row["type"] == "tool":
-            open_.pop(str(row.get("tool_call_id")), None)
-    return open_
+            call_id = row.get("tool_call_id")
+            if (answered := newest.get((run_id, call_id)) or newest.get(call_id)) is not None:
+                answered.results.append(position)
+    return found
 
 
 def strings(value: object) -> list[str]:

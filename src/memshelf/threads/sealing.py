@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memshelf.threads.rows import Row, open_calls
+from memshelf.threads.rows import Row, calls_of
 
 __all__ = ["INTERRUPTED", "sealing"]
 
@@ -25,7 +25,8 @@ def sealing(rows: Sequence[Row], *, suspended: bool) -> list[Row]:
             ended = True
         elif row["type"] == "event" and row.get("event") == "suspended":
             waits = True
-    open_ = open_calls(rows)
+    newest = {(call.run_id, call.id): call for call in calls_of(rows)}
+    open_ = [call for call in newest.values() if not call.results]
     if waits and not suspended:
         return []
     if not open_ and (last is None or ended or last["type"] == "assistant"):
@@ -34,11 +35,11 @@ def sealing(rows: Sequence[Row], *, suspended: bool) -> list[Row]:
         {
             "type": "tool",
             "content": INTERRUPTED,
-            "tool_call_id": call_id,
-            "tool_name": call["name"],
+            "tool_call_id": call.id,
+            "tool_name": call.name,
             "outcome": "interrupted",
-            "run_id": call["run_id"],
+            "run_id": call.run_id,
         }
-        for call_id, call in open_.items()
+        for call in open_
     ]
     return [*results, {"type": "event", "content": None, "event": "interrupted"}]

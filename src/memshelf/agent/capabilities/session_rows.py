@@ -28,7 +28,7 @@ from pydantic_ai.messages import BaseToolReturnPart, ModelRequestPart
 
 from memshelf.agent.capabilities.message_shape import is_ours
 from memshelf.agent.capabilities.summaries import attach, is_summary
-from memshelf.threads.rows import Row, tool_calls
+from memshelf.threads.rows import Row, calls_of, tool_calls
 
 __all__ = ["Replayed", "is_system_prompt", "messages_of", "rows_of"]
 
@@ -137,23 +137,33 @@ def messages_of(rows: Iterable[Row]) -> list[Replayed]:
 
 def _grouped(rows: Sequence[Row]) -> tuple[list[list[Row]], dict[int, str]]:
     """The rows of each message, and the summaries by the message that each was made after."""
-    results = [row for row in rows if row["type"] == "tool"]
-    answered = {row.get("tool_call_id") for row in results if row.get("outcome") != "interrupted"}
+    answered = _answered_after_all(rows)
     groups: list[list[Row]] = []
     summaries: dict[int, str] = {}
-    for row in rows:
+    for position, row in enumerate(rows):
         if row["type"] == "event" and row.get("event") == "summary" and groups:
             last = next((at for at in reversed(range(len(groups))) if groups[at][0]["type"] == "assistant"), 0)
             summaries[last] = str(row.get("content"))
-        elif row["type"] not in _MESSAGES or (
-            row.get("outcome") == "interrupted" and row.get("tool_call_id") in answered
-        ):
+        elif row["type"] not in _MESSAGES or position in answered:
             continue
         elif groups and _continues(groups[-1][-1], row):
             groups[-1].append(row)
         else:
             groups.append([row])
     return groups, summaries
+
+
+def _answered_after_all(rows: Sequence[Row]) -> set[int]:
+    """Where results stand that say "interrupted" of a call whose own result follows."""
+    answered: set[int] = set()
+    for call in calls_of(rows):
+        before: set[int] = set()
+        for position in call.results:
+            if rows[position].get("outcome") == "interrupted":
+                before.add(position)
+            else:
+                answered |= before
+    return answered
 
 
 def _continues(before: Row, row: Row) -> bool:
