@@ -1,11 +1,13 @@
-"""Every number that a user may tune."""
+"""Every number that a user may tune, and what the `limit` of a call may be."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
 
-__all__ = ["FileFormat", "FileMemoryLimits", "RecordMemoryLimits", "StoreLimits"]
+__all__ = ["FileFormat", "FileMemoryLimits", "RecordMemoryLimits", "StoreLimits", "page_limit"]
+
+_COUNTED = (1 << 31) - 2  # one more is asked for, to see whether there are more
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,16 @@ class StoreLimits:
 
     def __post_init__(self) -> None:
         _require_at_least(self, 1, *(each.name for each in fields(self)))
+
+
+def page_limit(limit: int) -> int:
+    """How many are asked for, at most as many as every database can count to.
+
+    `ValueError` for what is no limit. Half a record is none, nor is a truth value.
+    """
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise ValueError(f"A limit is a whole number, at least 1, not {limit!r}.")
+    return min(limit, _COUNTED)
 
 
 def _require_at_least(limits: object, least: int, *names: str) -> None:

@@ -288,8 +288,9 @@ async def test_times_come_from_the_clock_and_ids_sort_by_them(tmp_path):
 async def test_a_time_without_a_zone_and_a_page_of_nothing_are_mistakes(store):
     with pytest.raises(ValueError, match="time zone"):
         await store.versions(since=datetime(2026, 1, 1))  # noqa: DTZ001  # that is the mistake
-    with pytest.raises(ValueError, match="at least 1"):
-        await store.versions(limit=0)
+    for limit in (0, 1.5, True):
+        with pytest.raises(ValueError, match="at least 1"):
+            await store.versions(limit=limit)
 
 
 async def test_a_files_id_stays_the_same_through_moves_and_a_new_file_has_another(store):

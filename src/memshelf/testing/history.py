@@ -107,6 +107,7 @@ class HistoryFileStoreContract(StoreContract):
                 break
             page = await store.versions(limit=3, cursor=page.next_cursor)
         assert found == written[::-1]
+        assert len((await store.versions(limit=1 << 70)).versions) > len(written)
         for cursor in ("", "nonsense", "-1", "\x00"):
             await refused("invalid_cursor", store.versions(cursor=cursor))
 

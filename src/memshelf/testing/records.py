@@ -240,6 +240,13 @@ class RecordStoreContract:
         for query in ("", " ", "\n\u3000"):
             assert await store.search(query, limit=5) == []
 
+    @scenario
+    async def test_a_limit_beyond_what_a_database_can_count_is_all(self, store: RecordStore) -> None:
+        await store.add("tea")
+        for limit in (1 << 31, 1 << 63, 1 << 70):
+            assert [record.text for record in (await store.list(limit=limit)).records] == ["tea"]
+            assert len(await store.search("tea", limit=limit)) == 1
+
     @pytest.mark.parametrize("limit", [0, -1, 1.5, 2.0, float("nan"), True, "5", None])
     def test_a_limit_that_is_no_whole_number_from_1_on_is_a_mistake(self, tmp_path: Path, limit: Any) -> None:
         async def body() -> None:

@@ -1,20 +1,14 @@
-"""What every store says of cursors, limits and records that are not there."""
+"""What every store says of cursors and records that are not there."""
 
 from __future__ import annotations
 
 from memshelf.errors import MemoryStoreError
 
-__all__ = ["cursor_position", "page_cursor", "page_limit", "record_missing"]
+__all__ = ["cursor_position", "page_cursor", "record_missing"]
 
 
 def record_missing(record_id: str) -> MemoryStoreError:
     return MemoryStoreError("record_not_found", f"There is no record {record_id!r} here; nothing changed.")
-
-
-def page_limit(limit: int) -> None:
-    """`ValueError` for what is no limit. Half a record is none, nor is a truth value."""
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise ValueError(f"A limit is a whole number, at least 1, not {limit!r}.")
 
 
 def page_cursor(epoch: str, position: int) -> str:

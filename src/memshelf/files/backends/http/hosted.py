@@ -28,6 +28,7 @@ from memshelf.files.decide import Delete, Move, Recorded, Request, Write, replay
 from memshelf.files.format import FileFormat, validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
 from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileStore, documented_by
+from memshelf.limits import page_limit
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
 
@@ -172,11 +173,10 @@ class MemoryStoreFileStore:
         limit: int = 50,
         cursor: str | None = None,
     ) -> VersionPage:
-        """At most 50 at once. `ValueError` when `since` has no time zone, or `limit` is under 1."""
+        """At most 50 at once. `ValueError` when `since` has no time zone, or `limit` is no whole number from 1 on."""
         if since is not None and since.tzinfo is None:
             raise ValueError("`since` is a time with a time zone.")
-        if limit < 1:
-            raise ValueError("`limit` is at least 1.")
+        limit = page_limit(limit)
 
         def parse(answer: Json) -> VersionPage:
             versions = tuple(answers.version(each) for each in items(answer))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -21,9 +21,10 @@ from memshelf.files.decide import Delete, Move, Request, Write
 from memshelf.files.format import FileFormat, describe, validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
 from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileStore, documented_by
+from memshelf.limits import page_limit
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
-from memshelf.storage.transaction import Engine, Transaction
+from memshelf.storage.transaction import Engine, Keyed, Transaction
 
 __all__ = ["SqlFileStore"]
 
@@ -113,11 +114,10 @@ class SqlFileStore:
         limit: int = 50,
         cursor: str | None = None,
     ) -> VersionPage:
-        """`ValueError` when `since` has no time zone, or `limit` is under 1."""
+        """`ValueError` when `since` has no time zone, or `limit` is no whole number from 1 on."""
         if since is not None and since.tzinfo is None:
             raise ValueError("`since` is a time with a time zone.")
-        if limit < 1:
-            raise ValueError("`limit` is at least 1.")
+        limit = page_limit(limit)
         path = validate_path(path, self.format) if path is not None else None
         return await self._read(lambda memory: memory.versions(path, since, limit, cursor))
 
@@ -174,15 +174,25 @@ class SqlFileStore:
             return None
 
     async def _apply(self, request: Request, origin: Origin) -> str:
-        return await self._write(lambda memory: changes.apply(memory, request, origin, self._mint))
+        return await self._write(
+            lambda memory: changes.apply(memory, request, origin, self._mint), changes.announced(request, origin)
+        )
 
     async def _read(self, query: Callable[[Memory], Coroutine[Any, Any, _T]], *, single: bool = False) -> _T:
         memory_id = self._known() or await self._open()
         return await self._engine.read(lambda transaction: query(Memory(transaction, memory_id)), single=single)
 
-    async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
+    async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]], announced: Sequence[Keyed] = ()) -> _T:
         memory_id = self._known() or await self._open()
-        return await self._engine.write(lambda transaction: change(Memory(transaction, memory_id)), key=memory_id)
+
+        async def write(transaction: Transaction) -> _T:
+            found = transaction.found
+            memory = Memory(transaction, memory_id, found if isinstance(found, Head) else None)
+            result = await change(memory)
+            transaction.left = memory.stands
+            return result
+
+        return await self._engine.write(write, key=memory_id, announced=announced)
 
     async def _erase(self, change: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
         memory_id = self._known() or await self._open()

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 
 from memshelf.credentials import SecretsPolicy
 from memshelf.errors import MemoryStoreError
+from memshelf.limits import page_limit
 from memshelf.records.backends.mem0.answers import Found, added_id, found, results
 from memshelf.records.backends.mem0.connection import Connection, UnreadableError, unconfirmed
 from memshelf.records.backends.mem0.dialect import Dialect
 from memshelf.records.backends.mem0.listing import Cursor, Fetched, Listing
-from memshelf.records.backends.paging import page_limit, record_missing
+from memshelf.records.backends.paging import record_missing
 from memshelf.records.model import MemoryRecord, RecordPage
 from memshelf.records.text import admitted_text
 from memshelf.untrusted import sound
@@ -43,7 +44,7 @@ class Mem0RecordStore:
         self._secrets = secrets
 
     async def search(self, query: str, *, limit: int) -> builtins.list[MemoryRecord]:
-        page_limit(limit)
+        limit = page_limit(limit)
         if not query.strip():
             return []
         asked = sound(query[:MAX_RECORD_CHARS])
@@ -53,7 +54,7 @@ class Mem0RecordStore:
         return sorted(ours, key=lambda record: -(record.score or 0.0))[:limit]
 
     async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
-        page_limit(limit)
+        limit = page_limit(limit)
         known = Cursor.parse(cursor, self._namespace) if cursor is not None else None
         listing = Listing(self._page, self._dialect.page_size)
         start = end = await listing.resume(known) if known is not None else 0

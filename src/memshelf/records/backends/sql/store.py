@@ -14,9 +14,10 @@ from typing import Self, TypeAlias, TypeVar
 
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.errors import MemoryStoreError
+from memshelf.limits import page_limit
 from memshelf.origin import Origin
 from memshelf.records.backends.drafts import Draft, draft_all
-from memshelf.records.backends.paging import cursor_position, page_limit, record_missing
+from memshelf.records.backends.paging import cursor_position, record_missing
 from memshelf.records.backends.sql.namespace import Changed, Missing, Namespace, model_id, open_namespace
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall
@@ -90,7 +91,7 @@ class SqlRecordStore:
         await self._engine.aclose()
 
     async def search(self, query: str, *, limit: int, now: datetime | None = None) -> builtins.list[MemoryRecord]:
-        page_limit(limit)
+        limit = page_limit(limit)
         await self._catch_up()
         found = await self._recall.search(query, limit=limit, now=now, clock=self._mint.clock())
         if not found:
@@ -101,7 +102,7 @@ class SqlRecordStore:
         return [replace(records[key], score=score) for key, score in found if key in records]
 
     async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
-        page_limit(limit)
+        limit = page_limit(limit)
         page = await self._read(lambda namespace: namespace.page(limit, cursor), None)
         if page is None:  # there are no records, and no cursors of theirs
             cursor_position(cursor, "")
