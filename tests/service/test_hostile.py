@@ -327,9 +327,100 @@ def test_ids_of_every_kind_are_only_unknown(service):
             f"/v1/sessions/{id}",
         ):
             refused(service.get(path), 404)
+        if id == "%ED%A0%80":  # no UTF-8: no text at all
+            refused(service.get(f"/v1/memory_stores/{store}/memory_versions?memory_id={id}"), 400)
+            continue
         found = service.get(f"/v1/memory_stores/{store}/memory_versions?memory_id={id}&session_id={id}&api_key_id={id}")
         assert found.json == {"data": [], "next_page": None}
         assert service.get(f"/v1/sessions?memory_store_id={id}&agent_id={id}").json["data"] == []
+
+
+def test_an_encoded_slash_does_not_end_an_id(service):
+    """Whoever builds a path from a foreign id reaches what has that id, and nothing else."""
+    store = service.store()
+    memory = service.memory(store, "/a")["id"]
+    before = state(service, store)
+    for method, path in (
+        ("GET", f"{store}%2Fmemories%2F{memory}"),
+        ("DELETE", f"{store}%2fmemories%2f{memory}"),
+        ("POST", f"{store}%2Farchive"),
+        ("DELETE", f"x%2F..%2F{store}"),
+        ("GET", f"{store}/memories%2F{memory}"),
+        ("DELETE", f"{store}/memories/x%2F..%2F{memory}"),
+    ):
+        refused(service.call(method, f"/v1/memory_stores/{path}"), 404)
+    assert state(service, store) == before
+    assert service.get(f"/v1/memory%5Fstores/%6d{store[1:]}").status == 200
+
+
+def test_what_is_not_there_is_not_found_whatever_else_is_wrong(service):
+    store = service.store()
+    for path, body in (
+        (f"/v1/memory_stores/{store}/memories/mem_x", {}),
+        (f"/v1/memory_stores/{store}/memories/mem_x", {"content": 1}),
+        (f"/v1/memory_stores/{store}/memories/mem_x", {"path": "no/slash"}),
+        (f"/v1/memory_stores/{store}/memory_versions/memver_x/redact", {"unknown": 1}),
+        ("/v1/memory_stores/memstore_x", {"name": ""}),
+        ("/v1/memory_stores/memstore_x/memories", {"path": "/a"}),
+        ("/v1/memory_stores/memstore_x/archive", {"unknown": 1}),
+        ("/v1/sessions/sesn_x/archive", {"unknown": 1}),
+        ("/v1/memshelf/sessions/sesn_x/status", {"status": "asleep"}),
+    ):
+        refused(service.post(path, body), 404)
+    for path in ("memories?path_prefix=a", "memories?page=x", "memory_versions?limit=0", "memories/mem_x?view=all"):
+        refused(service.get(f"/v1/memory_stores/memstore_x/{path}"), 404)
+
+
+@pytest.mark.parametrize("query", ["limit=1&limit=2", "view=full&view=full", "path_prefix=/%FF/", "path_prefix=/%C3/"])
+def test_a_query_that_is_ambiguous_or_no_text(service, query):
+    store = service.store()
+    service.memory(store, "/\ufffd/a")
+    refused(service.get(f"/v1/memory_stores/{store}/memories?{query}"), 400)
+    assert service.get(f"/v1/memory_stores/{store}/memories?unknown=1&unknown=2&%FE=1").status == 400
+    assert service.get(f"/v1/memory_stores/{store}/memories?unknown=1&unknown=2").status == 200
+
+
+LONG = b"a" * 2_000_000
+CHUNKED = ("content-type: application/json", "transfer-encoding: chunked")
+
+
+@pytest.mark.parametrize(
+    ("before", "part"),
+    [
+        (b"", b"GET /" + LONG),
+        (b"", b"GET / HTTP/1.1\r\nx: " + LONG),
+        (b"", b"GET / HTTP/1.1\r\n" + b"x: a\r\n" * 300_000),
+        (b"", b"GET / HTTP/1.1\r\nx: " + b"a" * 60_000 + b"\r\ny: " + b"b" * 60_000),
+        (b"POST", b"1;" + LONG),
+        (b"POST", b"0\r\nx: " + LONG),
+        (b"POST", b"0\r\n" + b"x: a\r\n" * 300_000),
+    ],
+    ids=["path", "line", "many lines", "two lines", "chunk's extension", "trailer", "many trailers"],
+)
+def test_a_head_is_held_to_its_limit(service, before, part):
+    start = before and head(service, "POST", "/v1/memory_stores", *CHUNKED)
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+        try:
+            connection.sendall(start + part)
+            received = connection.recv(65_536)
+        except OSError:  # it was cut off before it had sent all, and has not seen the answer
+            received = b"HTTP/1.1 431 "
+    assert received.startswith(b"HTTP/1.1 431 ")
+    assert service.get("/v1/memory_stores").json["data"] == []
+
+
+def test_a_long_head_within_the_limit_is_read(service):
+    assert service.get("/v1/memory_stores", headers={"x": "a" * 60_000}).status == 200
+    assert service.get(f"/v1/memory_stores?x={'a' * 60_000}").status == 200
+
+
+def test_a_body_in_the_smallest_chunks_is_read(service):
+    body = json.dumps({"name": "n", "description": "d", "metadata": {"k": "v" * 512}}).encode() + b" " * 50_000
+    chunks = b"".join(b"1\r\n" + body[at : at + 1] + b"\r\n" for at in range(len(body)))
+    reply = exchange(
+        service, head(service, "POST", "/v1/memory_stores", *CHUNKED, "connection: close"), chunks, b"0\r\n\r\n"
+    )
+    assert reply.startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_body_where_none_belongs(service):

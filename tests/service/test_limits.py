@@ -164,12 +164,16 @@ HEADERS = [
     ("/memory_stores", (ANTHROPIC, MEMORY), 200),
     ("/memory_stores", (ANTHROPIC, AGENTS), 200),
     ("/memory_stores", (ANTHROPIC, BOTH), 400),
+    ("/memory_stores", (ANTHROPIC, AGENTS, MEMORY), 400),
+    ("/memory_stores", (ANTHROPIC, MEMORY, "anthropic-beta: files-api-2025-04-14"), 200),
+    ("/memory_stores", (ANTHROPIC, "anthropic-beta: files-api-2025-04-14", f"{MEMORY}  "), 200),
     ("/sessions", (ANTHROPIC, MEMORY), 400),
     ("/sessions", (ANTHROPIC, AGENTS), 200),
     ("/memory_stores", (ZAI,), 400),
     ("/memory_stores", (NEW,), 400),
     ("/memory_stores", (ZAI, NEW), 200),
     ("/memory_stores", (ZAI, OLD), 200),
+    ("/memory_stores", (f"{ZAI} ", OLD, "zai-beta: other"), 200),
     ("/memory_stores", ("zai-version: 2026-01-01", NEW), 400),
     ("/sessions", (ZAI, NEW), 200),
 ]
@@ -186,6 +190,19 @@ async def test_other_services_take_any_headers(serve):
     async with serve() as local:
         for path, lines, _ in HEADERS:
             assert (await local.ask("GET", f"/v1{path}", *lines))[0] == 200
+
+
+async def test_a_header_on_several_lines_is_one_list(serve):
+    async with serve() as local:
+        kind = "content-type: application/json"
+        for lines, expected in (((OLD, "zai-beta: other"), 201), ((OLD, NEW), 200), ((NEW, OLD), 200)):
+            status, _, _ = await local.ask("POST", "/v1/memory_stores", kind, *lines, body=b'{"name":"n"}')
+            assert (lines, status) == (lines, expected)
+        assert (await local.ask("GET", "/v1/memory_stores", "x-api-key:   " + local.key + "  "))[0] == 200
+        two = (f"authorization: Bearer {local.key}", "authorization: Bearer other")
+        assert (await local.ask("GET", "/v1/memory_stores", *two))[0] == 401
+        status, _, _ = await local.ask("POST", "/v1/memory_stores", kind, "content-type: text/plain", body=b"{}")
+        assert status == 415
 
 
 async def test_a_head_that_does_not_end(serve):

@@ -114,6 +114,6 @@ def test_every_operation_has_the_error_envelope(service, base):
 def test_the_statuses_of_errors_are_all_described(engine):
     for path, method in itertools.product(SCHEMA.raw_schema["paths"].values(), ("get", "post", "delete")):
         if method in path:
-            assert {"400", "401", "403", "404", "408", "409", "413", "415", "429", "500", "503", "504"} < set(
+            assert {"400", "401", "403", "404", "408", "409", "413", "415", "429", "431", "500", "503", "504"} < set(
                 path[method]["responses"]
             )

@@ -28,10 +28,10 @@ class ServiceConfig:
 
     With `strict_headers`, the protocol headers must be exactly what the platforms demand; else they only choose the
     dialect. Without a `retention`, every version is kept. `reads` and `writes` limit each API key, in each process;
-    `None` does not. A key that was revoked is refused after `key_seconds` at the latest. `header_seconds` and
-    `body_seconds` are what a client may take to send the head and the body of a request, `send_seconds` to take in an
-    answer; `idle_seconds` is how long a connection is kept for the next request. `shutdown_seconds` is what requests
-    get to finish when the service ends.
+    `None` does not. A key that was revoked is refused after `key_seconds` at the latest. `head_bytes` and `body_bytes`
+    are the most that the head and the body of a request may have; `header_seconds` and `body_seconds` are what a client
+    may take to send them, `send_seconds` to take in an answer; `idle_seconds` is how long a connection is kept for the
+    next request. `shutdown_seconds` is what requests get to finish when the service ends.
     """
 
     limits: StoreLimits = field(default_factory=StoreLimits)
@@ -40,6 +40,7 @@ class ServiceConfig:
     reads: Rate | None = None
     writes: Rate | None = None
     key_seconds: float = 1.0
+    head_bytes: int = 65_536
     body_bytes: int = 1_048_576
     header_seconds: float = 10.0
     body_seconds: float = 30.0

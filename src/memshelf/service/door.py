@@ -3,6 +3,9 @@ API, finds the operation and sends what it answers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memshelf.errors import MemoryStoreError
@@ -19,6 +22,7 @@ __all__ = ["API_PREFIXES", "Door"]
 API_PREFIXES = ("/v1", "/api/agent/managed/v1")
 """The API is the same below each of these."""
 
+_PREFIXES = tuple(prefix.split("/") for prefix in API_PREFIXES)
 _READING = ("GET", "HEAD", "OPTIONS")
 _CLIENT_GONE = 499
 
@@ -37,11 +41,11 @@ class Door:
             return
         state = self._state
         requests = state.requests
-        call = Call(state, scope, receive, requests.id("req", requests.now()), dict(scope["headers"]))
+        call = Call(state, scope, receive, requests.id("req", requests.now()), _headers(scope))
         started = state.clock()
         state.metrics.in_flight += 1
         try:
-            path = _below_prefix(scope["path"])
+            path = _below_prefix(_segments(scope))
             if path is not None:
                 await self._serve(call, path, send)
             else:
@@ -52,7 +56,7 @@ class Door:
             state.metrics.count(scope["method"], call.route, call.status, seconds)
             state.log.request(call, seconds)
 
-    async def _serve(self, call: Call, path: str, send: Send) -> None:
+    async def _serve(self, call: Call, path: Sequence[str], send: Send) -> None:
         try:
             call.dialect = dialect_of(call.headers)
             await self._let_in(call)
@@ -85,9 +89,27 @@ class Door:
             require_headers(call.dialect, call.headers, memory="/memory_stores" in call.scope["path"])
 
 
-def _below_prefix(path: str) -> str | None:
-    """What of a path follows the API's prefix, with its `/`; `None` for a path elsewhere."""
-    for prefix in API_PREFIXES:
-        if path.startswith(prefix) and path.startswith("/", len(prefix)):
-            return path[len(prefix) :]
+def _headers(scope: Scope) -> Mapping[bytes, bytes]:
+    """The headers by name. One that stands on several lines is one list; white space around a value is not part of
+    it."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        headers[name] = value.strip() if name not in headers else headers[name] + b", " + value.strip()
+    return headers
+
+
+def _segments(scope: Scope) -> list[str]:
+    """The segments of the path. An encoded `/` is a character of its segment: an id that has one is not two."""
+    raw: bytes | None = scope.get("raw_path")
+    if raw is None or b"%" not in raw:
+        path: str = scope["path"]
+        return path.split("/")
+    return [unquote(segment) for segment in raw.decode("latin-1").split("/")]
+
+
+def _below_prefix(segments: list[str]) -> list[str] | None:
+    """The segments that follow the API's prefix; `None` for a path elsewhere."""
+    for prefix in _PREFIXES:
+        if segments[: len(prefix)] == prefix and len(segments) > len(prefix):
+            return segments[len(prefix) :]
     return None

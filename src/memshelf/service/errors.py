@@ -16,7 +16,7 @@ from memshelf.stores.model import PathConflictError
 if TYPE_CHECKING:
     from memshelf.service.dialect import Dialect
 
-__all__ = ["ApiError", "ErrorType", "answer_to", "envelope", "invalid_request", "not_found"]
+__all__ = ["ApiError", "ErrorType", "answer_to", "envelope", "invalid_request", "not_found", "status_of"]
 
 ErrorType: TypeAlias = Literal[
     "invalid_request_error",
@@ -81,9 +81,17 @@ def not_found(message: str) -> ApiError:
     return ApiError(404, "not_found_error", message)
 
 
+def status_of(refusal: ApiError | MemoryStoreError) -> int:
+    return refusal.status if isinstance(refusal, ApiError) else _answer_of(refusal)[0]
+
+
+def _answer_of(error: MemoryStoreError) -> tuple[int, ErrorType]:
+    return _ANSWERS.get(error.code, (500, "api_error"))
+
+
 def answer_to(error: MemoryStoreError, dialect: Dialect) -> ApiError:
     """The answer that stands for a refusal. A conflict is not to be tried again as it is."""
-    status, type = _ANSWERS.get(error.code, (500, "api_error"))
+    status, type = _answer_of(error)
     if status != 409:
         return ApiError(status, type, error.message)
     details = {}

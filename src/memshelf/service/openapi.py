@@ -34,6 +34,7 @@ _ERRORS = {
     "413": "The body is too large.",
     "415": "The body is not JSON.",
     "429": "Too many requests.",
+    "431": "The head of the request is too large.",
     "500": "The service made a mistake.",
     "503": "The database cannot be used now.",
     "504": "A change may or may not have been made.",

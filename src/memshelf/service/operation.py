@@ -10,9 +10,11 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
 
+from memshelf.errors import MemoryStoreError
 from memshelf.service.body import read_body
 from memshelf.service.call import Call
-from memshelf.service.errors import ApiError, invalid_request, not_found
+from memshelf.service.errors import ApiError, invalid_request, not_found, status_of
+from memshelf.service.subject import require_there
 
 __all__ = ["Handler", "Method", "Operation", "Resource", "Scoped"]
 
@@ -51,8 +53,22 @@ class Operation:
             field.alias or name for name, field in fields.items() if get_origin(field.annotation) in (list, tuple)
         )
 
+    @cached_property
+    def _single(self) -> frozenset[str]:
+        """The query parameters that stand once."""
+        fields = self.query.model_fields if self.query is not None else {}
+        return frozenset(field.alias or name for name, field in fields.items()) - self._lists
+
     async def answer_call(self, call: Call) -> Any:
         self._authorise(call)
+        try:
+            return await self._answered(call)
+        except (ApiError, MemoryStoreError) as refusal:
+            if status_of(refusal) == 400:  # what is not there is 404, whatever is asked of it
+                await require_there(call)
+            raise
+
+    async def _answered(self, call: Call) -> Any:
         arguments: list[BaseModel] = []
         if self.query is not None:
             arguments.append(_validated(self.query.model_validate, self._query(call)))
@@ -63,10 +79,18 @@ class Operation:
 
     def _query(self, call: Call) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        text = call.scope["query_string"].decode("latin-1")
-        for name, value in parse_qsl(text, keep_blank_values=True) if text else ():
+        text: bytes = call.scope["query_string"]
+        if not text:
+            return values
+        try:
+            pairs = parse_qsl(text.decode(), keep_blank_values=True, errors="strict")
+        except UnicodeDecodeError:
+            raise invalid_request("The query is not UTF-8, percent-encoded.") from None
+        for name, value in pairs:
             if name.removesuffix("[]") in self._lists:
                 values.setdefault(name.removesuffix("[]"), []).append(value)
+            elif name in values and name in self._single:
+                raise invalid_request(f"{name}: it stands once in the query.")
             else:
                 values[name] = value
         return values

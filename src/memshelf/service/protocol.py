@@ -1,4 +1,5 @@
-"""HTTP/1.1 for clients that are slow or send something else: uvicorn's protocol, with time limits and our errors."""
+"""HTTP/1.1 for clients that are slow, send too much or something else: uvicorn's protocol, with limits of time and size
+and our errors."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ __all__ = ["protocol_for"]
 
 
 def protocol_for(config: ServiceConfig, mint: Mint) -> type[HttpToolsProtocol]:
-    """The protocol of a service with these time limits, as uvicorn wants it: a class that it makes instances of."""
+    """The protocol of a service with these limits, as uvicorn wants it: a class that it makes instances of."""
 
-    class Protocol(_TimedProtocol):
+    class Protocol(_LimitedProtocol):
+        head_bytes = config.head_bytes
         head_seconds = config.header_seconds
         send_seconds = config.send_seconds
         ids = mint
@@ -26,7 +28,12 @@ def protocol_for(config: ServiceConfig, mint: Mint) -> type[HttpToolsProtocol]:
     return Protocol
 
 
-class _TimedProtocol(HttpToolsProtocol):
+_FRAMING = 8
+"""So many bytes more than a body has may come with it: sizes of chunks."""
+
+
+class _LimitedProtocol(HttpToolsProtocol):
+    head_bytes: int
     head_seconds: float
     send_seconds: float
     ids: Mint
@@ -36,6 +43,9 @@ class _TimedProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._rest_timer: asyncio.TimerHandle | None = None
         self._complete = True
+        self._read = 0
+        """How many bytes came since the last message was complete; all but what is body belong to heads."""
+        self._body = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -44,6 +54,18 @@ class _TimedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timers()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._read += len(data)
+        super().data_received(data)
+        # The parser keeps what it has of a line, and uvicorn every header, also those after a body in chunks.
+        if self._read - self._body > self.head_bytes + _FRAMING * self._body:
+            message = f"The head of a request has at most {self.head_bytes} bytes."
+            self._refuse("431 Request Header Fields Too Large", ApiError(431, "request_too_large", message))
+
+    def on_body(self, body: bytes) -> None:
+        self._body += len(body)
+        super().on_body(body)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -57,6 +79,7 @@ class _TimedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._complete = True
+        self._read = self._body = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -82,7 +105,9 @@ class _TimedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse("400 Bad Request", invalid_request(msg))
+        del msg
+        message = "This is no valid HTTP/1.1 request. In a URL, anything but ASCII is percent-encoded."
+        self._refuse("400 Bad Request", invalid_request(message))
 
     def _refuse(self, status: str, error: ApiError) -> None:
         if self.transport.is_closing():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from memshelf.service.errors import ApiError, not_found
 from memshelf.service.operation import Operation, Resource
@@ -45,11 +45,11 @@ class Router:
             node = node.any
         return node
 
-    def find(self, path: str) -> tuple[Resource, dict[str, str]]:
-        """The resource at `path`, which begins with `/`, and the parameters in it. 404."""
+    def find(self, path: Sequence[str]) -> tuple[Resource, dict[str, str]]:
+        """The resource at the path with these segments, and the parameters in it. 404."""
         node = self._root
         parameters: dict[str, str] = {}
-        for segment in path[1:].split("/"):
+        for segment in path:
             following = node.named.get(segment)
             if following is None:
                 if node.any is None or not segment:
