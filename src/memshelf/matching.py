@@ -1,4 +1,4 @@
-"""Which of some texts say what a question names, in any language, without an index."""
+"""Which of some texts say what a question names, in any language, without an index; which letters are the same."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["best_matches"]
+__all__ = ["best_matches", "folded"]
 
 Item = TypeVar("Item")
 
-_CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 _RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W_{_CJK}]+[+#]*")  # C++ and C# are words
 _PHRASE = 2.0
 _LENGTH = 400
@@ -33,10 +34,10 @@ def best_matches(query: str, texts: Iterable[tuple[Item, str]], limit: int) -> l
     """At most `limit` items whose text says a word, or two Chinese characters, of `query`; the best first, then the
     last.
 
-    A rare word says more than a frequent one, and the whole query as it stands more than its words. Case and width make
-    no difference. A query without any word is looked for as it stands.
+    A rare word says more than a frequent one, and the whole query as it stands more than its words. Case, width and
+    accents make no difference. A query without any word is looked for as it stands.
     """
-    phrase = _normal(query).strip()
+    phrase = folded(query).strip()
     words = _words(phrase)
     if not phrase or limit < 1:
         return []
@@ -44,7 +45,7 @@ def best_matches(query: str, texts: Iterable[tuple[Item, str]], limit: int) -> l
     total = 0
     for item, said in texts:
         total += 1
-        text = _normal(said)
+        text = folded(said)
         counts = {word: count for word, pattern in words.items() if (count := _count(word, pattern, text))}
         if counts or (not words and phrase in text):
             found.append(_Found(item, counts, len(text), phrase in text))
@@ -60,8 +61,12 @@ def _score(found: _Found[Item], weights: dict[str, float]) -> float:
     return score * (_PHRASE if found.phrase else 1) + found.phrase / 1_000
 
 
-def _normal(text: str) -> str:
-    return text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+def folded(text: str) -> str:
+    """The text with one form for letters that differ in case, width or accents: somebody who searches for a café may
+    type cafe."""
+    if text.isascii():
+        return text.casefold()
+    return unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text))).casefold()
 
 
 def _words(phrase: str) -> dict[str, re.Pattern[str] | None]:

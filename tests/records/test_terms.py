@@ -34,6 +34,7 @@ def test_words_of_asking_say_nothing():
     [
         ("policies", "policy"), ("boxes", "box"), ("running", "runs"), ("stopped", "stopping"), ("Cafés", "cafés"),
         ("ＡＢＣ", "abc"), ("STRASSE", "straße"), ("painted", "painting"), ("houses", "house"),
+        ("café", "cafe"), ("Zürich", "zurich"), ("cafe\u0301s", "cafe"), ("зелёный", "зеленый"), ("İzmir", "izmir"),
     ],
 )  # fmt: skip
 def test_forms_of_a_word_are_one_term(one, other):
@@ -43,6 +44,10 @@ def test_forms_of_a_word_are_one_term(one, other):
 @pytest.mark.parametrize("word", ["bus", "glass", "analysis", "sing", "red", "E0499", "v2", "66018842"])
 def test_short_words_and_codes_stay_as_they_are(word):
     assert list(terms(word)) == [word.casefold()]
+
+
+def test_korean_words_are_found_with_and_without_their_particles():
+    assert set(terms("커피")) <= set(terms("커피를 좋아해요"))
 
 
 def test_codes_are_found_by_their_parts():

@@ -83,6 +83,11 @@ def test_what_a_memory_said_before_the_users_text_is_not_what_was_said(log):
     assert log.search("needle") == []
 
 
-def test_width_and_composition_make_no_difference(log):
+def test_width_composition_and_accents_make_no_difference(log):
     log.append("user", "ＰＹＴＨＯＮ cafe\u0301")
-    assert len(log.search("python")) == len(log.search("café")) == 1
+    assert len(log.search("python")) == len(log.search("café")) == len(log.search("CAFE")) == 1
+
+
+def test_a_korean_word_is_found_with_its_particle(log):
+    log.append("user", "커피를 좋아해요")
+    assert len(log.search("커피")) == 1

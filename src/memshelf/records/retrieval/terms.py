@@ -1,14 +1,15 @@
-"""The terms of a text: words of alphabetic scripts, single characters and pairs of Chinese and Japanese."""
+"""The terms of a text: words of alphabetic scripts, single characters and pairs of Chinese, Japanese and Korean."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+
+from memshelf.matching import folded
 
 __all__ = ["COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "pack", "query_terms", "term_hash", "terms"]
 
@@ -21,7 +22,7 @@ TERM_BYTES = 4
 
 _SINGLE_WEIGHT = 0.3
 
-_CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(rf"[0-9]{{1,4}}[年月日号]|[{_CJK}]+|[^\W_{_CJK}]+")
 _CHINESE = re.compile(rf"[{_CJK}]")
 
@@ -43,13 +44,13 @@ _PARTICLES = frozenset("的吗呢吧啊呀嘛么我你您他她它们这那哪�
 
 
 def terms(text: str) -> Iterator[str]:
-    """The terms in the order they stand. Case, width and most endings of English words make no difference."""
+    """The terms in the order they stand. Case, width, accents and most endings of English words make no difference."""
     for run in _runs(text):
         yield from _pieces(run)
 
 
 def _runs(text: str) -> list[str]:
-    return _RUN.findall(unicodedata.normalize("NFKC", text).casefold())
+    return _RUN.findall(folded(text))
 
 
 def _pieces(run: str) -> Iterator[str]:
