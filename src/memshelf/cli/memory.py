@@ -63,8 +63,12 @@ class Mounted:
 
 
 def disk_path(argument: str) -> Path:
-    """The path that a user typed. Arguments are read as UTF-8, whatever the encoding of the system's own names."""
-    return Path(os.fsdecode(argument.encode(errors="surrogateescape")))
+    """The path that a user typed. Arguments are read as UTF-8, whatever the encoding of the system's own names.
+
+    A `~` at its beginning is the home of the user: not every shell replaces it behind a `=`, or in a variable.
+    """
+    path = Path(os.path.expanduser(os.fsdecode(argument.encode(errors="surrogateescape"))))
+    return path.absolute() if str(path).startswith("~") else path  # `./~` is no home
 
 
 def existing_folder(argument: str, what: str) -> Path:

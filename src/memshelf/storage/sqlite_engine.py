@@ -24,7 +24,7 @@ class SqliteEngine:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
-        self._path = os.path.abspath(path)
+        self._path = os.path.abspath(os.path.expanduser(path))
         self._durable = durable
         self._database: Database | None = None
 

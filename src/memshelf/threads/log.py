@@ -45,7 +45,7 @@ class SessionLog:
         mint: Mint = _NEW_ROW,
     ) -> None:
         self.session_id = session_name(session_id)
-        self.directory = os.path.abspath(directory)
+        self.directory = _place(directory)
         self.path = os.path.join(self.directory, f"{self.session_id}.jsonl")
         self._durable = durable
         self._journal = Journal(self.path, durable=durable)
@@ -154,7 +154,7 @@ class SessionLog:
         if os.fspath(path).endswith(".md"):
             lines = (part.encode(errors="replace") for part in transcript(self.rows()))
         try:
-            Journal(os.path.abspath(path), durable=self._durable).create(lines)
+            Journal(_place(path), durable=self._durable).create(lines)
         except FileExistsError:
             raise MemoryStoreError("already_exists", f"{os.fspath(path)} exists already.") from None
         except FileNotFoundError as error:
@@ -167,7 +167,7 @@ class SessionLog:
     @staticmethod
     def list_sessions(directory: str | os.PathLike[str] = ".sessions") -> list[SessionInfo]:
         """The sessions of a directory, the one that was used last first. `[]` if there is no such directory."""
-        return inspect(os.path.abspath(directory))
+        return inspect(_place(directory))
 
     def _append(self, make: Callable[[Lines], Iterable[Row]]) -> list[Row]:
         appended: list[Row] = []
@@ -231,6 +231,11 @@ class SessionLog:
         finally:
             if skipped:
                 _LOG.warning("Session %s: skipped what is no row, in %d lines of its log", self.session_id, skipped)
+
+
+def _place(path: str | os.PathLike[str]) -> str:
+    """Where a path leads to now, also when the process moves; `~` is the user's home."""
+    return os.path.abspath(os.path.expanduser(path))
 
 
 def _fields(row: Row) -> dict[str, Any]:  # Any: JSON

@@ -69,7 +69,7 @@ class DirectoryFileStore:
     ) -> None:
         require_support()
         self.format = format or FileFormat()
-        self._root = str(Path(root).absolute())
+        self._root = str(Path(os.path.expanduser(root)).absolute())
         self._disk = disk or Disk()
         self._mutations = Mutations(self._disk, self._root, self.format, durable=durable)
         self._worker = Worker(after=self._mutations.release)
