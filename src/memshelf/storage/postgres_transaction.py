@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
-from memshelf.storage.transaction import Change, Row, for_one_key
+from memshelf.storage.transaction import Change, Keyed, Row, for_one_key
 
 __all__ = ["PostgresTransaction", "Together"]
+
+_Key: TypeAlias = tuple[str, ...]
+
+_MOST_WAITING = 1_000
 
 
 class Together:
@@ -19,55 +22,68 @@ class Together:
 
     A change waits until a script asks the server for something. A script that changes a row has asked for it, or found
     it among the rows that were asked for ahead, which it then forgets: so what waits are changes of different rows, but
-    for the row that all have locked, whose changes stay in order.
+    for how the rows stand that all have locked, of which the last counts.
     """
 
-    __slots__ = ("_ahead", "_announced", "_connection", "_waiting", "failed")
+    __slots__ = ("_ahead", "_announced", "_connection", "_stands", "_waiting", "failed")
 
-    def __init__(self, connection: Any, announced: Iterable[str]) -> None:
+    def __init__(self, connection: Any, announced: Iterable[Keyed]) -> None:
         self._connection = connection  # asyncpg has no types
-        self._announced = set(announced)
-        self._ahead: dict[str, Row | None] = {}
-        self._waiting: list[tuple[Change, ...]] = []
+        self._announced: dict[str, set[_Key]] = {}
+        for sql, key in announced:
+            self._announced.setdefault(sql, set()).add(key)
+        self._ahead: dict[_Key, dict[str, Row | None]] = {}
+        self._waiting: list[Change] = []
+        self._stands: dict[tuple[str, object], Change] = {}
         self.failed = False
-        """Whether changes failed that may be another script's than the one that was told."""
+        """Whether something failed that may be another script's than the one that was told."""
 
-    def change(self, changes: tuple[Change, ...]) -> None:
-        self._waiting.append(changes)
+    async def change(self, changes: tuple[Change, ...], stands: Change | None) -> None:
+        self._waiting += changes
+        if stands is not None:
+            self._stands[stands[0], stands[1][0]] = stands
+        if len(self._waiting) >= _MOST_WAITING:
+            await self.flush()
 
     async def flush(self) -> None:
         """Make the changes that wait."""
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
+        changes = [*self._waiting, *self._stands.values()]
+        self._waiting.clear()
+        self._stands.clear()
+        if not changes:
             return
         try:
-            if len(waiting) == 1:
-                await change(self._connection, waiting[0])
-                return
-            alike: dict[str, list[tuple[object, ...]]] = {}
-            for sql, values in chain.from_iterable(waiting):
-                alike.setdefault(sql, []).append(values)
-            for sql, rows in alike.items():
-                await self._connection.executemany(sql, rows)
+            await _change(self._connection, changes)
         except BaseException:
             self.failed = True
             raise
 
-    async def row(self, sql: str, owner: int, key: str) -> Row | None:
-        if key not in self._ahead:
-            keys = list(self._announced | {key})
-            self._announced.clear()
+    async def row(self, sql: str, owner: int, key: _Key) -> Row | None:
+        found = self._ahead.get(key)
+        if found is None or sql not in found:
+            keys = self._announced.pop(sql, set()) | {key}
             await self.flush()
             if len(keys) == 1:
-                row: Row | None = await self._connection.fetchrow(for_one_key(sql), owner, key)
+                row: Row | None = await self._connection.fetchrow(for_one_key(sql, len(key)), owner, *key)
                 return row
-            rows = await self._connection.fetch(_for_many_keys(sql), owner, keys)
-            self._ahead.update(dict.fromkeys(keys))
-            self._ahead.update((row[0], row) for row in rows)
-        return self._ahead[key]
+            await self._look_ahead(sql, owner, keys)
+            found = self._ahead[key]
+        return found[sql]
 
-    def forget(self, key: str | None = None) -> None:
-        """The row of a key, or all rows, may change."""
+    async def _look_ahead(self, sql: str, owner: int, keys: set[_Key]) -> None:
+        columns = [list(column) for column in zip(*keys, strict=True)]
+        try:
+            rows = await self._connection.fetch(_for_many_keys(sql, len(columns)), owner, *columns)
+        except BaseException:
+            self.failed = True
+            raise
+        for key in keys:
+            self._ahead.setdefault(key, {})[sql] = None
+        for row in rows:
+            self._ahead[tuple(row[: len(columns)])][sql] = row
+
+    def forget(self, key: _Key | None = None) -> None:
+        """The rows of a key, or all rows, may change."""
         if key is None:
             self._ahead.clear()
         else:
@@ -100,21 +116,21 @@ class PostgresTransaction:
     async def fetch(self, sql: str, *values: object) -> Sequence[Row]:
         await self._ask()
         rows: Sequence[Row] = await self._connection.fetch(sql, *values)
-        self.changed = self.changed or not sql.startswith(("SELECT", "WITH"))
+        self._asked(sql)
         return rows
 
     async def fetch_one(self, sql: str, *values: object) -> Row | None:
         await self._ask()
         row: Row | None = await self._connection.fetchrow(sql, *values)
-        self.changed = self.changed or not sql.startswith(("SELECT", "WITH"))
+        self._asked(sql)
         return row
 
-    async def fetch_keyed(self, sql: str, owner: int, key: str) -> Row | None:
+    async def fetch_keyed(self, sql: str, owner: int, *key: str) -> Row | None:
         if self._together is not None:
             return await self._together.row(sql, owner, key)
-        return await self.fetch_one(for_one_key(sql), owner, key)
+        return await self.fetch_one(for_one_key(sql, len(key)), owner, *key)
 
-    def forget(self, key: str) -> None:
+    def forget(self, *key: str) -> None:
         if self._together is not None:
             self._together.forget(key)
 
@@ -128,12 +144,12 @@ class PostgresTransaction:
         self.changed = self.changed or rows > 0 or not count.isdecimal()
         return rows
 
-    async def change(self, *changes: Change) -> None:
+    async def change(self, *changes: Change, stands: Change | None = None) -> None:
         self.changed = True
         if self._together is not None:
-            self._together.change(changes)
+            await self._together.change(changes, stands)
         else:
-            await change(self._connection, changes)
+            await _change(self._connection, changes if stands is None else (*changes, stands))
 
     async def _ask(self) -> None:
         if self._together is not None:
@@ -144,13 +160,42 @@ class PostgresTransaction:
             raise RuntimeError("A script that is said to run a single statement runs another.")
         self._single = False
 
+    def _asked(self, sql: str) -> None:
+        if sql.startswith(("SELECT", "WITH")):
+            return
+        self.changed = True
+        if self._together is not None:
+            self._together.forget()
 
-async def change(connection: Any, changes: tuple[Change, ...]) -> None:
-    values = [value for _, each in changes for value in each]
-    await connection.execute(_in_one(tuple(sql for sql, _ in changes)), *values)
+
+async def _change(connection: Any, changes: Sequence[Change]) -> None:
+    """Make all changes with one statement, in which those that differ in their values only are one."""
+    alike: dict[str, list[tuple[object, ...]]] = {}
+    for sql, values in changes:
+        alike.setdefault(sql, []).append(values)
+    statements, arguments = list[str](), list[object]()
+    for sql in sorted(alike):
+        rows = alike[sql]
+        if len(rows) == 1:
+            statements.append(sql)
+            arguments += rows[0]
+        else:
+            statements.append(_for_many_rows(sql, await _types(connection, sql)))
+            arguments += ([*column] for column in zip(*rows, strict=True))
+    await connection.execute(_in_one(tuple(statements)), *arguments)
 
 
 _PLACEHOLDER = re.compile(r"\$(\d+)")
+_VALUES = re.compile(r"VALUES \((.*?)\)")
+_known_types: dict[str, tuple[str, ...]] = {}
+
+
+async def _types(connection: Any, sql: str) -> tuple[str, ...]:
+    """The types of a statement's values, which the server finds out."""
+    if sql not in _known_types:
+        prepared = await connection.prepare(sql)
+        _known_types[sql] = tuple(type.name for type in prepared.get_parameters())
+    return _known_types[sql]
 
 
 @cache
@@ -166,8 +211,23 @@ def _in_one(statements: tuple[str, ...]) -> str:
 
 
 @cache
-def _for_many_keys(sql: str) -> str:
-    return sql.format(key="= ANY($2::text[])")
+def _for_many_rows(sql: str, types: tuple[str, ...]) -> str:
+    """A statement for as many rows as its values have, which are arrays."""
+    arrays = ", ".join(f"${number}::{type}[]" for number, type in enumerate(types, start=1))
+    names = ", ".join(f"value_{number}" for number in range(1, len(types) + 1))
+    rows = f"unnest({arrays}) AS each ({names})"
+    sql = _PLACEHOLDER.sub(r"each.value_\1", sql)
+    if sql.startswith("INSERT"):
+        return _VALUES.sub(rf"SELECT \1 FROM {rows}", sql)  # noqa: S608  # no value
+    return sql.replace(" WHERE ", f" {'USING' if sql.startswith('DELETE') else 'FROM'} {rows} WHERE ")
+
+
+@cache
+def _for_many_keys(sql: str, parts: int) -> str:
+    if parts == 1:
+        return sql.format(key="= ANY($2::text[])")
+    arrays = ", ".join(f"${number}::text[]" for number in range(2, 2 + parts))
+    return sql.format(key=f"IN (SELECT * FROM unnest({arrays}))")  # noqa: S608  # no value
 
 
 def _renumbered(sql: str, before: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from memshelf.storage.postgres_connection import (
     unconfirmed,
 )
 from memshelf.storage.postgres_transaction import PostgresTransaction, Together
-from memshelf.storage.transaction import Script
+from memshelf.storage.transaction import Keyed, Script
 
 __all__ = ["Writer"]
 
@@ -35,7 +36,7 @@ class _Job:
 
     __slots__ = ("announced", "error", "future", "key", "result", "script")
 
-    def __init__(self, script: Script[Any], key: int | None, announced: str | None) -> None:
+    def __init__(self, script: Script[Any], key: int | None, announced: Sequence[Keyed]) -> None:
         self.script = script
         self.key = key
         self.announced = announced
@@ -63,7 +64,7 @@ class Writer:
         self._wake = asyncio.Event()
         self._ending = False
 
-    async def run(self, script: Script[T], key: int | None, announced: str | None) -> T:
+    async def run(self, script: Script[T], key: int | None, announced: Sequence[Keyed]) -> T:
         job = _Job(script, key, announced)
         self._waiting.append(job)
         self._wake.set()
@@ -183,19 +184,17 @@ async def _run_all(connection: Any, jobs: list[_Job], *, apart: bool) -> bool:
 
 async def _run_together(connection: Any, jobs: list[_Job]) -> bool:
     """Run jobs that lock the same row; `False` when one failed that may have left changes behind."""
-    together = Together(connection, (job.announced for job in jobs if job.announced is not None))
+    together = Together(connection, (keyed for job in jobs for keyed in job.announced))
     left: object | None = None
     for job in jobs:
         transaction = PostgresTransaction(connection, found=left, together=together)
-        left = None
-        if not await _attempt(connection, job, transaction):
-            if transaction.changed or together.failed:
-                return False
-        else:
+        if await _attempt(connection, job, transaction):
             left = transaction.left
+        elif transaction.changed or together.failed:
+            return False
     try:
         await together.flush()
-    except asyncpg.PostgresError as error:
+    except Exception as error:
         if is_lost(connection, error) or is_transient(error):
             raise
         return False
@@ -213,9 +212,9 @@ async def _run_apart(connection: Any, jobs: list[_Job]) -> bool:
 
 
 async def _attempt(connection: Any, job: _Job, transaction: PostgresTransaction) -> bool:
-    """Run a job; whether it succeeded, or nobody waits for it any more."""
+    """Run a job, unless nobody waits for it any more; whether it succeeded."""
     if job.future.done():
-        return True
+        return False
     job.result, job.error = None, None
     try:
         job.result = await job.script(transaction)

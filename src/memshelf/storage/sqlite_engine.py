@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from functools import cache, partial
 from typing import TypeVar
 
 from memshelf.storage.sqlite import Database
-from memshelf.storage.transaction import Change, Row, Script, for_one_key
+from memshelf.storage.transaction import Change, Keyed, Row, Script, for_one_key
 
 __all__ = ["SqliteEngine"]
 
@@ -43,7 +43,7 @@ class SqliteEngine:
         script: Script[T],
         *,
         key: int | None = None,  # noqa: ARG002  # there is one writer
-        announced: str | None = None,  # noqa: ARG002  # and no way to it
+        announced: Sequence[Keyed] = (),  # noqa: ARG002  # and no way to it
     ) -> Awaitable[T]:
         return self.database.write(partial(_run, script))
 
@@ -92,18 +92,18 @@ class _Transaction:
         row = self._cursor.execute(text, values if order is None else [values[at] for at in order]).fetchone()
         return row
 
-    async def fetch_keyed(self, sql: str, owner: int, key: str) -> Row | None:
-        return await self.fetch_one(for_one_key(sql), owner, key)
+    async def fetch_keyed(self, sql: str, owner: int, *key: str) -> Row | None:
+        return await self.fetch_one(for_one_key(sql, len(key)), owner, *key)
 
-    def forget(self, key: str) -> None:
+    def forget(self, *key: str) -> None:
         pass
 
     async def execute(self, sql: str, *values: object) -> int:
         text, order = _with_question_marks(sql)
         return self._cursor.execute(text, values if order is None else [values[at] for at in order]).rowcount
 
-    async def change(self, *changes: Change) -> None:
-        for sql, values in changes:
+    async def change(self, *changes: Change, stands: Change | None = None) -> None:
+        for sql, values in changes if stands is None else (*changes, stands):
             text, order = _with_question_marks(sql)
             self._cursor.execute(text, values if order is None else [values[at] for at in order])
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Change", "Engine", "Row", "Script", "Transaction", "for_one_key"]
+__all__ = ["Change", "Engine", "Keyed", "Row", "Script", "Transaction", "for_one_key"]
 
 T = TypeVar("T")
 
@@ -20,6 +20,9 @@ Row: TypeAlias = Sequence[Any]  # the values of one row, each of its column's ty
 
 Change: TypeAlias = tuple[str, tuple[object, ...]]
 """A statement, and its values."""
+
+Keyed: TypeAlias = tuple[str, tuple[str, ...]]
+"""A query of `Transaction.fetch_keyed`, and a key."""
 
 
 class Transaction(Protocol):
@@ -47,26 +50,29 @@ class Transaction(Protocol):
         """The first row of a query, or `None`."""
         ...
 
-    async def fetch_keyed(self, sql: str, owner: int, key: str) -> Row | None:
-        """The row of a query for one key, or `None`: the query's first column is the key, `$1` is the owner, and
-        `{key}` stands where a column is compared with the key.
+    async def fetch_keyed(self, sql: str, owner: int, *key: str) -> Row | None:
+        """The row of a query for one key, or `None`: `$1` is the owner, `{key}` stands where a column, or several in
+        parentheses, are compared with the key, and the query's first columns are the same.
 
         An engine may ask at the same time for what later scripts of the commit announced: see `Engine.write`.
         """
         ...
 
-    def forget(self, key: str) -> None:
-        """What `fetch_keyed` found for a key changes: the next script asks again. `execute` forgets everything."""
+    def forget(self, *key: str) -> None:
+        """What any query found for a key changes, and be it nothing: the next script asks again. `execute` forgets
+        everything."""
         ...
 
     async def execute(self, sql: str, *values: object) -> int:
         """Run a statement; how many rows it inserted, changed or deleted."""
         ...
 
-    async def change(self, *changes: Change) -> None:
+    async def change(self, *changes: Change, stands: Change | None = None) -> None:
         """Run statements that change rows, each another row than the others, and none seeing what another did.
+        `stands` says how a row that the script has locked stands from then on, and its first value which row.
 
-        On a server that is one round trip, for the scripts of a commit that ask for nothing in between together.
+        On a server that is one round trip, for the scripts of a commit that ask for nothing in between together: then
+        only the last of what they say of a row is done.
         """
         ...
 
@@ -82,15 +88,15 @@ class Engine(Protocol):
         than one statement, so that no transaction is needed around it."""
         ...
 
-    def write(self, script: Script[T], *, key: int | None = None, announced: str | None = None) -> Awaitable[T]:
+    def write(self, script: Script[T], *, key: int | None = None, announced: Sequence[Keyed] = ()) -> Awaitable[T]:
         """Run a script; when this returns, what it did is committed. Many may share one commit.
 
         `write_unconfirmed` when the commit's outcome is not known.
 
         `key` orders the scripts that share a commit. Scripts that wait for each other's rows must use one order, so
         that no two commits wait for each other: `key` is the id of the one row that the script locks. A script
-        without a key shares its commit with none where that matters. `announced` is the key that the script will
-        give to `fetch_keyed`, with the same query and owner as the others of its key.
+        without a key shares its commit with none where that matters. `announced` is what the script will give to
+        `fetch_keyed`, with the same owner as the others of its key.
         """
         ...
 
@@ -113,6 +119,7 @@ class Engine(Protocol):
 
 
 @cache
-def for_one_key(sql: str) -> str:
-    """A query of `Transaction.fetch_keyed`, for `$2`."""
-    return sql.format(key="= $2")
+def for_one_key(sql: str, parts: int) -> str:
+    """A query of `Transaction.fetch_keyed`, for a key in `$2` and what follows."""
+    marks = ", ".join(f"${number}" for number in range(2, 2 + parts))
+    return sql.format(key=f"= ({marks})")

@@ -17,13 +17,23 @@ from memshelf.stores.model import Memory, PathConflictError
 from memshelf.stores.rules import wire_path
 from memshelf.stores.shelf import Opened, Shelf, no_such_memory
 
-__all__ = ["Current", "changed", "current_memory", "described", "requested", "require_content", "stored_version"]
+__all__ = [
+    "CURRENT_MEMORY",
+    "Current",
+    "changed",
+    "current_memory",
+    "described",
+    "requested",
+    "require_content",
+    "stored_version",
+]
 
 
-_SELECT_CURRENT = (
+CURRENT_MEMORY = (
     "SELECT f.file_id, f.path, f.version_id, f.size, f.description, f.created_at, v.created_at, v.sha256, v.content "
     "FROM files f JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.file_id {key}"
 )
+"""For `Transaction.fetch_keyed`: what `current_memory` looks up by the memory's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,7 @@ class Current:
 
 async def current_memory(opened: Opened, memory_id: str) -> Current:
     """`not_found`."""
-    row = await opened.transaction.fetch_keyed(_SELECT_CURRENT, opened.memory.id, askable(memory_id))
+    row = await opened.transaction.fetch_keyed(CURRENT_MEMORY, opened.memory.id, askable(memory_id))
     if row is None:
         raise no_such_memory(memory_id)
     _, path, version_id, size, description, created_at, updated_at, sha256, content = row
@@ -91,7 +101,7 @@ async def changed(opened: Opened, request: Request, current: Current | None, ori
 
     `current` is the memory that the request speaks of, `None` to create one. `PathConflictError`, `memory_full`.
     """
-    if current is None and opened.memories >= shelf.limits.memories:
+    if current is None and opened.head.files >= shelf.limits.memories:
         raise MemoryStoreError(
             "memory_full",
             f"The memory store is full: it holds at most {shelf.limits.memories} memories. Delete some, or use another "
@@ -105,9 +115,7 @@ async def changed(opened: Opened, request: Request, current: Current | None, ori
     if isinstance(request, Write) or (isinstance(request, Move) and request.text is not None):
         description = request.description
     live = current.live if current is not None else None
-    written = await record(opened.memory, opened.head, commit, live, description, origin, shelf.mint)
-    opened.head = written.head
-    opened.memories += (commit.operation == "created") - (commit.operation == "deleted")
+    written = await record(opened.memory, commit, live, description, origin, shelf.mint)
     return Memory(
         id=written.facts.file_id,
         store_id=opened.store_id,

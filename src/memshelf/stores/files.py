@@ -140,7 +140,7 @@ class StoreFiles(StoreAccess):
         memory, limit = opened.memory, self.shelf.limits.memories
         if (
             request.expected is None
-            and opened.memories >= limit
+            and opened.head.files >= limit
             and await memory.recorded(origin, self._maybe_version_id(change_id)) is None
             and await memory.in_the_way(request.path) is None
         ):

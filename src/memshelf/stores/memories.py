@@ -10,7 +10,7 @@ from memshelf.files.decide import Delete, Write
 from memshelf.origin import Origin
 from memshelf.storage.ids import from_micros
 from memshelf.storage.transaction import Row
-from memshelf.stores.change import changed, current_memory, described, requested, require_content
+from memshelf.stores.change import CURRENT_MEMORY, changed, current_memory, described, requested, require_content
 from memshelf.stores.cursors import decoded, encoded
 from memshelf.stores.lifecycle import require_writable
 from memshelf.stores.listing import after_directory, after_file, rolled_up
@@ -121,7 +121,7 @@ class Memories(StoreAccess):
                 return current.memory
             return await changed(opened, request, current, origin, self.shelf)
 
-        return await self.write(update, keeps=True, announced=askable(memory_id))
+        return await self.write(update, keeps=True, announced=[(CURRENT_MEMORY, (askable(memory_id),))])
 
     async def delete(self, memory_id: str, *, expected_sha256: str | None = None, origin: Origin) -> None:
         """Remove a memory; its versions stay. `version_mismatch` when its content has another hash."""
@@ -131,7 +131,7 @@ class Memories(StoreAccess):
             require_content(current, expected_sha256)
             await changed(opened, Delete(current.file.path, current.file.version), current, origin, self.shelf)
 
-        await self.write(delete, keeps=True, announced=askable(memory_id))
+        await self.write(delete, keeps=True, announced=[(CURRENT_MEMORY, (askable(memory_id),))])
 
 
 async def _listed(opened: Opened, directory: str, start: str, most: int) -> list[Memory | Prefix]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -11,7 +11,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import Head, Memory, askable
 from memshelf.limits import StoreLimits
 from memshelf.storage.ids import Mint, from_micros
-from memshelf.storage.transaction import Engine, Transaction
+from memshelf.storage.transaction import Engine, Keyed, Transaction
 from memshelf.stores.model import NoSuchStoreError
 
 __all__ = ["Opened", "Shelf", "StoreAccess", "no_such_memory", "no_such_store"]
@@ -51,14 +51,17 @@ class Shelf:
 
 @dataclass(slots=True)
 class Opened:
-    """A store within one transaction, which has locked it if it may write. `head` and `memories` move with what the
-    transaction changes."""
+    """A store within one transaction, which has locked it if it may write."""
 
     store_id: str
     memory: Memory
-    head: Head
-    memories: int
     archived_at: datetime | None
+
+    @property
+    def head(self) -> Head:
+        """How the store stands now: it moves with what the transaction changes."""
+        assert self.memory.stands is not None  # noqa: S101  # it is known from the beginning
+        return self.memory.stands
 
     @property
     def transaction(self) -> Transaction:
@@ -80,10 +83,10 @@ class StoreAccess:
         return await self.shelf.engine.read(read)
 
     async def write(
-        self, script: Callable[[Opened], Awaitable[T]], *, keeps: bool = False, announced: str | None = None
+        self, script: Callable[[Opened], Awaitable[T]], *, keeps: bool = False, announced: Sequence[Keyed] = ()
     ) -> T:
         """`keeps` promises that `Opened` says how the store stands after the script: then the next script that shares
-        its commit need not ask for it. `announced` is the id of the memory that the script is about."""
+        its commit need not ask for it. `announced` is as in `Engine.write`."""
         key = await self.shelf.memory_id(self.workspace_id, self.store_id)
 
         async def write(transaction: Transaction) -> T:
@@ -104,7 +107,7 @@ class StoreAccess:
     def _found(self, transaction: Transaction) -> Opened | None:
         match transaction.found:
             case self.workspace_id, Opened(store_id=self.store_id) as opened:
-                return replace(opened, memory=Memory(transaction, opened.memory.id))
+                return replace(opened, memory=Memory(transaction, opened.memory.id, opened.head))
         return None
 
     async def _open(self, transaction: Transaction, lock: str) -> Opened:
@@ -118,7 +121,7 @@ class StoreAccess:
             raise no_such_store(self.store_id)
         id, epoch, seq, link, files, archived_at = row
         archived = from_micros(archived_at) if archived_at is not None else None
-        return Opened(self.store_id, Memory(transaction, id), Head(epoch, seq, link), files, archived)
+        return Opened(self.store_id, Memory(transaction, id, Head(epoch, seq, link, files)), archived)
 
 
 def no_such_store(store_id: str) -> MemoryStoreError:

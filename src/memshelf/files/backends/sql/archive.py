@@ -56,7 +56,8 @@ async def import_versions(
     memory = Memory(transaction, memory_id)
     head = await memory.locked()
     if head.seq == 0 and head.epoch != archive.header.epoch:  # nothing is known of it that could differ
-        head = await _begin(memory, archive.header)
+        await _begin(memory, archive.header)
+        head = await memory.locked()
     if head.epoch != archive.header.epoch:
         raise _another()
     added = 0
@@ -89,7 +90,7 @@ async def _new_memory(transaction: Transaction, name: str, header: Header) -> in
     return int(row[0])
 
 
-async def _begin(memory: Memory, header: Header) -> Head:
+async def _begin(memory: Memory, header: Header) -> None:
     await memory.transaction.execute(
         "UPDATE memories SET epoch = $1, head_link = $2, created_at = $3 WHERE id = $4",
         header.epoch,
@@ -97,7 +98,7 @@ async def _begin(memory: Memory, header: Header) -> Head:
         header.created_at,
         memory.id,
     )
-    return await memory.head()
+    memory.stands = None
 
 
 async def _insert(transaction: Transaction, memory_id: int, version: Archived) -> None:

@@ -7,23 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import Head, Live, Memory, find_memory
+from memshelf.files.backends.sql.memory import LIVE_FILE, VERSION_OF_CALL, Head, Live, Memory, find_memory
 from memshelf.files.chain import SALT_BYTES, Facts, commitment, genesis, link
 from memshelf.files.decide import Commit, Move, Request, Write, decide, replay
 from memshelf.files.model import Version
 from memshelf.limits import FileFormat
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
-from memshelf.storage.transaction import Change, Transaction
+from memshelf.storage.transaction import Change, Keyed, Transaction
 
-__all__ = ["Recording", "apply", "create_memory", "erase", "purge", "record", "redact", "restore"]
+__all__ = ["Recording", "announced", "apply", "create_memory", "erase", "purge", "record", "redact", "restore"]
 
 _INSERT_VERSION = (
     "INSERT INTO file_versions (memory_id, seq, id, file_id, parent_id, operation, moved, path, sha256, size, salt, "
     "commitment, link, run_id, principal_id, tool_call_id, session_id, api_key_id, created_at, content) "
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
 )
-_MOVE_HEAD = "UPDATE memories SET head_seq = $1, head_link = $2, files = files + $3 WHERE id = $4"
+_MOVE_HEAD = "UPDATE memories SET head_seq = $2, head_link = $3, files = $4 WHERE id = $1"
 _INSERT_FILE = (
     "INSERT INTO files (memory_id, path, file_id, version_id, size, description, created_at) "
     "VALUES ($1, $2, $3, $4, $5, $6, $7)"
@@ -58,7 +58,7 @@ async def apply(memory: Memory, request: Request, origin: Origin, mint: Mint, ve
 
     `version_id` is the id of the version that the request would write; when it is there, the request came before.
     """
-    head, before = await memory.load(request.loads)
+    before = await memory.load(request.loads)
     if (recorded := await memory.recorded(origin, version_id)) is not None:
         return replay(request, recorded)
     obstacle = await memory.in_the_way(request.must_be_free)
@@ -69,7 +69,17 @@ async def apply(memory: Memory, request: Request, origin: Origin, mint: Mint, ve
     description = before.description if before is not None else None
     if isinstance(request, Write) or (isinstance(request, Move) and request.text is not None):
         description = request.description
-    return (await record(memory, head, commit, before, description, origin, mint, version_id)).facts.id
+    return (await record(memory, commit, before, description, origin, mint, version_id)).facts.id
+
+
+def announced(request: Request, origin: Origin) -> list[Keyed]:
+    """What `apply` looks up by a key."""
+    looked_up = list[Keyed]()
+    if request.loads is not None:
+        looked_up.append((LIVE_FILE, (request.loads,)))
+    if origin.run_id is not None and origin.tool_call_id is not None:
+        looked_up.append((VERSION_OF_CALL, (origin.run_id, origin.tool_call_id)))
+    return looked_up
 
 
 async def restore(
@@ -84,10 +94,9 @@ async def restore(
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A version that was written: its facts, the file that it left behind, if any, and where the history stands now."""
+    """A version that was written: its facts, and the file that it left behind, if any."""
 
     facts: Facts
-    head: Head
     path: str
     sha256: str | None
     size: int | None
@@ -96,7 +105,6 @@ class Recording:
 
 async def record(
     memory: Memory,
-    head: Head,
     commit: Commit,
     before: Live | None,
     description: str | None,
@@ -104,7 +112,8 @@ async def record(
     mint: Mint,
     version_id: str | None = None,
 ) -> Recording:
-    """Append a version to the history and make the live files follow it. The memory is locked, and stands at `head`."""
+    """Append a version to the history and make the live files follow it. The memory is locked."""
+    head = await memory.locked()
     now, salt = mint.now(), mint.random(SALT_BYTES)
     content = commit.data if commit.operation != "deleted" else None
     sha256 = hashlib.sha256(content).hexdigest() if content is not None else None
@@ -144,7 +153,7 @@ async def record(
         now,
         content,
     )
-    files = (commit.operation == "created") - (commit.operation == "deleted")
+    files = head.files + (commit.operation == "created") - (commit.operation == "deleted")
     line = description.encode() if description is not None else None
     live: Change
     if before is None:
@@ -155,12 +164,17 @@ async def record(
         live = _UPDATE_FILE, (facts.id, size, line, memory.id, commit.path)
     else:
         live = _MOVE_FILE, (facts.id, size, line, memory.id, before.file.path, commit.path)
-    changes = [(_INSERT_VERSION, version), (_MOVE_HEAD, (facts.seq, sealed, files, memory.id)), live]
+    changes: list[Change] = [(_INSERT_VERSION, version), live]
     if before is None or facts.moved:
         changes.append((_INSERT_PLACE, (memory.id, commit.path, facts.file_id)))
-    memory.transaction.forget(facts.file_id)
-    await memory.transaction.change(*changes)
-    return Recording(facts, Head(head.epoch, facts.seq, sealed), commit.path, sha256, size, created_at)
+    transaction = memory.transaction
+    for gone in (facts.file_id, commit.path, before.file.path if before is not None else commit.path):
+        transaction.forget(gone)
+    if origin.run_id is not None and origin.tool_call_id is not None:
+        transaction.forget(origin.run_id, origin.tool_call_id)
+    await transaction.change(*changes, stands=(_MOVE_HEAD, (memory.id, facts.seq, sealed, files)))
+    memory.stands = Head(head.epoch, facts.seq, sealed, files)
+    return Recording(facts, commit.path, sha256, size, created_at)
 
 
 async def redact(memory: Memory, version_id: str, by: str, mint: Mint) -> Version:
@@ -224,6 +238,7 @@ async def purge(memory: Memory, mint: Mint) -> None:
         genesis(epoch),
         memory.id,
     )
+    memory.stands = None
     await _want_erasure(memory)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from itertools import accumulate, takewhile
@@ -19,8 +19,10 @@ from memshelf.storage.transaction import Row, Transaction
 
 __all__ = [
     "BASIC_FIELDS",
+    "LIVE_FILE",
     "STORED_FIELDS",
     "VERSION_FIELDS",
+    "VERSION_OF_CALL",
     "Head",
     "Live",
     "Memory",
@@ -45,6 +47,18 @@ STORED_FIELDS = (
 )
 """What `stored_of` makes a version of that the chain is checked against."""
 
+LIVE_FILE = (
+    "SELECT f.path, v.content, f.version_id, f.file_id, f.description, f.created_at FROM files f "
+    "JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.path {key}"
+)
+"""For `Transaction.fetch_keyed`: the file at a path."""
+
+VERSION_OF_CALL = (
+    f"SELECT run_id, tool_call_id, {VERSION_FIELDS} FROM file_versions "  # noqa: S608  # no value
+    "WHERE memory_id = $1 AND (run_id, tool_call_id) {key}"
+)
+"""The same: what a run's tool call wrote."""
+
 _SELECT_VERSION = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1"  # noqa: S608  # no value
 _MOST_TEXTS = 1_000
 
@@ -53,20 +67,21 @@ _MOST_TEXTS = 1_000
 def _select_head_and_live(lock: str) -> str:
     # `last` is the memory as it stands when its lock is had, `seen` as it stood when the statement began to wait.
     return (
-        f"WITH last AS (SELECT id, epoch, head_seq, head_link FROM memories WHERE id = $1{lock}) "  # noqa: S608  # no value
-        "SELECT last.epoch, last.head_seq, last.head_link, seen.head_link, f.version_id, f.file_id, f.description, "
-        "f.created_at, v.content FROM last JOIN memories seen ON seen.id = last.id "
+        f"WITH last AS (SELECT id, epoch, head_seq, head_link, files FROM memories WHERE id = $1{lock}) "  # noqa: S608  # no value
+        "SELECT last.epoch, last.head_seq, last.head_link, last.files, seen.head_link, f.version_id, f.file_id, "
+        "f.description, f.created_at, v.content FROM last JOIN memories seen ON seen.id = last.id "
         "LEFT JOIN files f ON f.memory_id = last.id AND f.path = $2 LEFT JOIN file_versions v ON v.id = f.version_id"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a memory's history stands."""
+    """Where a memory's history stands, and how many files there are."""
 
     epoch: str
     seq: int
     link: bytes
+    files: int
 
     @property
     def cursor(self) -> str:
@@ -98,11 +113,13 @@ async def find_memory(transaction: Transaction, name: str) -> int | None:
 class Memory:
     """The rows of one memory. Every query names the memory, so that none sees another's."""
 
-    __slots__ = ("id", "transaction")
+    __slots__ = ("id", "stands", "transaction")
 
-    def __init__(self, transaction: Transaction, id: int) -> None:
+    def __init__(self, transaction: Transaction, id: int, stands: Head | None = None) -> None:
         self.transaction = transaction
         self.id = id
+        self.stands = stands
+        """The head, if it is known and nobody else can move it within this transaction."""
 
     async def all(self, query: str, *values: object) -> Sequence[Row]:
         """The rows of a query whose first parameter is the memory."""
@@ -111,34 +128,40 @@ class Memory:
     async def one(self, query: str, *values: object) -> Row | None:
         return await self.transaction.fetch_one(query, self.id, *values)
 
-    async def head(self, lock: str = "") -> Head:
+    async def head(self) -> Head:
         """`memory_deleted` when the memory is gone."""
-        row = await self.one(f"SELECT epoch, head_seq, head_link FROM memories WHERE id = $1{lock}")  # noqa: S608  # no value
+        return self.stands or await self._head("")
+
+    async def locked(self) -> Head:
+        """`head`, which nobody else moves before this transaction ends: what changes a memory begins here."""
+        if self.stands is None:
+            self.stands = await self._head(self.transaction.for_update)
+        return self.stands
+
+    async def _head(self, lock: str) -> Head:
+        row = await self.one(f"SELECT epoch, head_seq, head_link, files FROM memories WHERE id = $1{lock}")  # noqa: S608  # no value
         if row is None:
             raise _deleted()
         return Head(*row)
 
-    async def locked(self) -> Head:
-        """`head`, which nobody else moves before this transaction ends: what changes a memory begins here."""
-        return await self.head(self.transaction.for_update)
-
-    async def load(self, path: str | None) -> tuple[Head, Live | None]:
+    async def load(self, path: str | None) -> Live | None:
         """`locked`, and the file at the path, if one is there."""
-        if path is None:
-            return await self.locked(), None
+        if path is None or self.stands is not None:
+            await self.locked()
+            return await self.live(path)
         query = _select_head_and_live(self.transaction.for_update)
         while True:
             row = await self.one(query, path)
             if row is None:
                 raise _deleted()
-            epoch, seq, link, seen, version_id, file_id, description, created_at, content = row
+            epoch, seq, link, files, seen, version_id, file_id, description, created_at, content = row
             if link == seen:
                 break
             # It waited for another's change, and saw the files as they were before: now it need not wait.
-        head = Head(epoch, seq, link)
+        self.stands = Head(epoch, seq, link, files)
         if version_id is None:
-            return head, None
-        return head, Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at)
+            return None
+        return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at)
 
     async def entries(self, known: str | None) -> tuple[str, list[FileEntry]] | None:
         """The cursor and the listing at it; `None` when that is the one at the cursor `known`."""
@@ -153,14 +176,10 @@ class Memory:
     async def live(self, path: str | None) -> Live | None:
         if path is None:
             return None
-        row = await self.one(
-            "SELECT v.content, f.version_id, f.file_id, f.description, f.created_at FROM files f "
-            "JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.path = $2",
-            path,
-        )
+        row = await self.transaction.fetch_keyed(LIVE_FILE, self.id, path)
         if row is None:
             return None
-        content, version_id, file_id, description, created_at = row
+        _, content, version_id, file_id, description, created_at = row
         return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at)
 
     async def in_the_way(self, path: str | None) -> FileText | None:
@@ -229,10 +248,8 @@ class Memory:
     async def version_of_call(self, origin: Origin) -> Version | None:
         if origin.run_id is None or origin.tool_call_id is None:
             return None
-        row = await self.one(
-            f"{_SELECT_VERSION} AND run_id = $2 AND tool_call_id = $3", origin.run_id, origin.tool_call_id
-        )
-        return version_of(row) if row is not None else None
+        row = await self.transaction.fetch_keyed(VERSION_OF_CALL, self.id, origin.run_id, origin.tool_call_id)
+        return version_of(row[2:]) if row is not None else None
 
     async def recorded(self, origin: Origin, version_id: str | None = None) -> Recorded | None:
         """What the tool call of `origin`, or the request that would write that version, did if it came before."""
@@ -273,7 +290,7 @@ class Memory:
             query += " AND file_id IN (SELECT file_id FROM file_places WHERE memory_id = $1 AND path = "
             query += f"{mark(path)})"
         rows = await self.all(f"{query} ORDER BY {order} DESC LIMIT {mark(limit + 1)}", *values)
-        following = Head(head.epoch, rows[limit - 1][0], b"").cursor if len(rows) > limit else None
+        following = replace(head, seq=rows[limit - 1][0]).cursor if len(rows) > limit else None
         return VersionPage(tuple(version_of(row) for row in rows[:limit]), following)
 
     async def stored(self, after: int, most: int) -> list[Stored]:

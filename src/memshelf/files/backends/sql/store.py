@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -24,7 +24,7 @@ from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileS
 from memshelf.limits import page_limit
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
-from memshelf.storage.transaction import Engine, Transaction
+from memshelf.storage.transaction import Engine, Keyed, Transaction
 
 __all__ = ["SqlFileStore"]
 
@@ -174,15 +174,25 @@ class SqlFileStore:
             return None
 
     async def _apply(self, request: Request, origin: Origin) -> str:
-        return await self._write(lambda memory: changes.apply(memory, request, origin, self._mint))
+        return await self._write(
+            lambda memory: changes.apply(memory, request, origin, self._mint), changes.announced(request, origin)
+        )
 
     async def _read(self, query: Callable[[Memory], Coroutine[Any, Any, _T]], *, single: bool = False) -> _T:
         memory_id = self._known() or await self._open()
         return await self._engine.read(lambda transaction: query(Memory(transaction, memory_id)), single=single)
 
-    async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
+    async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]], announced: Sequence[Keyed] = ()) -> _T:
         memory_id = self._known() or await self._open()
-        return await self._engine.write(lambda transaction: change(Memory(transaction, memory_id)), key=memory_id)
+
+        async def write(transaction: Transaction) -> _T:
+            found = transaction.found
+            memory = Memory(transaction, memory_id, found if isinstance(found, Head) else None)
+            result = await change(memory)
+            transaction.left = memory.stands
+            return result
+
+        return await self._engine.write(write, key=memory_id, announced=announced)
 
     async def _erase(self, change: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
         memory_id = self._known() or await self._open()
