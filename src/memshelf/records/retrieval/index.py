@@ -104,32 +104,31 @@ class RecordIndex:
         if not entries:
             return
         self.version += 1
-        for entry in entries:
-            if entry.key in self._slots:
-                self._forget(entry.key)
+        keys, times, terms, threads, speakers, asks, replaced, vectors, revised = zip(*entries, strict=True)
+        for key in keys:
+            if key in self._slots:
+                self._forget(key)
         first, count = len(self.keys), len(entries)
-        times = [entry.at for entry in entries]
         self._first, self._last = min(self._first, *times), max(self._last, *times)
-        self._slots.update(zip([entry.key for entry in entries], range(first, first + count), strict=True))
-        self.keys.extend([entry.key for entry in entries])
+        self._slots.update(zip(keys, range(first, first + count), strict=True))
+        self.keys.extend(keys)
         self.at.extend(times)
-        self.lengths.extend([len(entry.terms) // TERM_BYTES for entry in entries])
-        self.asks.extend([entry.asks for entry in entries])
+        self.lengths.extend([len(each) // TERM_BYTES for each in terms])
+        self.asks.extend(asks)
         self.alive.extend([1] * count)
         for column in (self.threads, self.speakers, self.before, self.after):
             column.extend([_NONE] * count)
-        for slot, entry in enumerate(entries, first):
-            if entry.thread is not None:
-                self._join(entry.thread, slot)
-            if entry.speaker is not None:
-                self.speakers[slot] = self.speaker_names.setdefault(entry.speaker, len(self.speaker_names))
-            if entry.replaced_by is not None:
-                self.replaced[slot] = entry.replaced_by
-            if entry.revised_at is not None:
-                self._revised[slot] = entry.revised_at
+        for slot, thread in enumerate(threads, first):
+            if thread is not None:
+                self._join(thread, slot)
+        for slot, speaker in enumerate(speakers, first):
+            if speaker is not None:
+                self.speakers[slot] = self.speaker_names.setdefault(speaker, len(self.speaker_names))
+        self.replaced.update((slot, by) for slot, by in enumerate(replaced, first) if by is not None)
+        self._revised.update((slot, at) for slot, at in enumerate(revised, first) if at is not None)
         if self.table is not None:
-            self.table.extend([entry.vectors for entry in entries])
-        self.postings.add(first, [entry.terms for entry in entries])
+            self.table.extend(vectors)
+        self.postings.add(first, terms)
 
     def remove(self, keys: Iterable[int]) -> None:
         self.version += 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from memshelf.records.retrieval.terms import COUNT_BITS, MOST_COUNTED, TERM_BYTES
 
@@ -11,6 +12,9 @@ try:
     import numpy as np
 except ImportError:  # the extra `embed` is not installed
     np = None  # type: ignore[assignment]  # checked before every use
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Postings"]
 
@@ -23,9 +27,21 @@ class Postings:
 
     def __init__(self) -> None:
         self._lists: dict[int, array[int]] = {}
+        self._sorted: list[NDArray[np.uint64]] = []
+        """Of records that came many at once: the numbers, each with its term above it. Each array is at least twice as
+        long as the next one, so that there are few to look into, and a number is seldom moved."""
 
     def of(self, term: int) -> array[int]:
-        return self._lists.get(term, _NOTHING)
+        """In no order."""
+        listed = self._lists.get(term, _NOTHING)
+        if not self._sorted:
+            return listed
+        found = listed[:]
+        bounds = np.array([term << 32, term + 1 << 32], np.uint64)
+        for each in self._sorted:
+            first, end = each.searchsorted(bounds)
+            found.frombytes(each[first:end].astype(np.uint32).tobytes())
+        return found
 
     def add(self, first: int, records: Sequence[bytes]) -> None:
         """Add the records of the slots from `first` on, each with its packed terms."""
@@ -34,26 +50,21 @@ class Postings:
             return
         for slot, packed in enumerate(records, first):
             for each in memoryview(packed).cast("I"):
-                self._extend(each >> COUNT_BITS, (slot << COUNT_BITS | each & MOST_COUNTED,))
+                posting = slot << COUNT_BITS | each & MOST_COUNTED
+                known = self._lists.get(each >> COUNT_BITS)
+                if known is None:
+                    self._lists[each >> COUNT_BITS] = array("I", (posting,))
+                else:
+                    known.append(posting)
 
     def _add_sorted(self, first: int, records: Sequence[bytes]) -> None:
         packed = np.frombuffer(b"".join(records), np.uint32).astype(np.uint64)
         lengths = [len(each) // TERM_BYTES for each in records]
         slots = np.repeat(np.arange(first, first + len(records), dtype=np.uint64), lengths)
         # One sort by term, then slot; a stable sort by term alone is several times slower.
-        order = (packed >> COUNT_BITS) << 32 | slots << COUNT_BITS | packed & MOST_COUNTED
-        order.sort()
-        terms = (order >> 32).astype(np.uint32)
-        postings = order.astype(np.uint32)
-        starts = np.flatnonzero(np.diff(terms, prepend=np.uint32(0xFFFF_FFFF)))
-        ends = np.append(starts[1:], len(terms))
-        data = memoryview(postings.tobytes()).cast("I")
-        for term, start, end in zip(terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True):
-            self._extend(term, data[start:end])
-
-    def _extend(self, term: int, postings: Iterable[int]) -> None:
-        known = self._lists.get(term)
-        if known is None:
-            self._lists[term] = array("I", postings)
-        else:
-            known.extend(postings)
+        added = np.asarray((packed >> COUNT_BITS) << 32 | slots << COUNT_BITS | packed & MOST_COUNTED, np.uint64)
+        added.sort()
+        while self._sorted and len(self._sorted[-1]) < 2 * len(added):
+            added = np.concatenate([self._sorted.pop(), added])
+            added.sort(kind="stable")  # which merges two sorted parts
+        self._sorted.append(added)

@@ -17,6 +17,7 @@ Floats = NDArray[np.float32]
 _SAMPLE = 128
 _CLOSEST = 4
 _SAME = 0.999
+_AT_ONCE = 256
 
 
 def normalised(vectors: object) -> Floats:
@@ -50,12 +51,14 @@ class Table:
         nothing = bytes(size)
         self._missing.extend([each is None for each in stored])
         self._density.extend([np.nan] * len(stored))
-        self.wholes.extend(b"".join([each[:size] if each is not None else nothing for each in stored]))
-        for slot, each in enumerate(stored, first):
-            if each is not None and len(each) > size:
-                self._owners.append(slot)
-                self._starts.append(self.sentences.count)
-                self.sentences.extend(each[size:])
+        self.wholes.extend([each[:size] if each is not None else nothing for each in stored])
+        several = [(slot, each) for slot, each in enumerate(stored, first) if each is not None and len(each) > size]
+        at = self.sentences.count
+        for slot, each in several:
+            self._owners.append(slot)
+            self._starts.append(at)
+            at += len(each) // size - 1
+        self.sentences.extend([each[size:] for _, each in several])
 
     def closeness(self, question: Floats) -> Floats:
         """The cosine of every slot: of its whole text and, where it has several sentences, of the best of them."""
@@ -117,13 +120,25 @@ class _Rows:
             # Memory that is never written is never taken.
             self._matrix = np.empty((count, self._matrix.shape[1]), np.float32)
 
-    def extend(self, stored: bytes) -> None:
-        rows = np.frombuffer(stored, "<f2").reshape(-1, self._matrix.shape[1])
-        needed = self.count + len(rows)
+    def extend(self, stored: Sequence[bytes]) -> None:
+        """Each is one or more rows of float16."""
+        for at in range(0, len(stored), _AT_ONCE):
+            self._extend(b"".join(stored[at : at + _AT_ONCE]))
+
+    def _extend(self, stored: bytes) -> None:
+        halves = np.frombuffer(stored, "<i2").reshape(-1, self._matrix.shape[1])
+        needed = self.count + len(halves)
         if needed > len(self._matrix):
             # Nobody else holds on to the matrix: `rows` are used within one search.
             self._matrix.resize((needed + needed // 8 + 16, self._matrix.shape[1]), refcheck=False)
-        self._matrix[self.count : needed] = rows
+        rows = self._matrix[self.count : needed]
+        # As `rows[:] = halves.view("<f2")` does for finite numbers, in a fifth of the time: sign, exponent and fraction
+        # are moved to where a float32 has them, and the exponent is then counted from where a float32 counts.
+        bits = rows.view(np.int32)
+        bits[:] = halves
+        bits <<= 13
+        bits &= np.int32(-0x7000_0001)
+        rows *= np.float32(2.0**112)
         self.count = needed
 
     def rows(self) -> Floats:
