@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
@@ -537,6 +538,26 @@ async def test_a_call_that_was_cut_short_is_so_though_an_earlier_one_had_its_id(
     await plain(script, [SessionLogCapability(log)], "hello?")
     outcomes = [part.outcome for part in returns(script.requests[0])]
     assert outcomes == ["success", "interrupted"]
+
+
+async def test_a_log_that_lost_any_one_row_still_has_each_result_behind_its_call(log, tmp_path):
+    calls = [call("list_files", id=each) for each in ("1", "2", "3")]
+    script = Script(calls[:2], "first", calls[2], "second", *["x"] * 20)
+
+    def list_files() -> str:
+        return "a.md"
+
+    for question in ("one", "two"):
+        await Agent(script.model, tools=[list_files], capabilities=[SessionLogCapability(log)]).run(question)
+    lines = Path(log.path).read_bytes().splitlines(keepends=True)
+    for lost in range(len(lines)):
+        damaged = SessionLog(f"s{lost}", tmp_path, durable=False)
+        Path(damaged.path).write_bytes(b"".join([*lines[:lost], b"{\n", *lines[lost + 1 :]]))
+        for question in ("three", "four"):
+            await plain(script, [SessionLogCapability(damaged)], question)
+        for before, message in itertools.pairwise([None, *script.requests[-1]]):
+            made = [part.tool_call_id for part in before.parts if isinstance(part, ToolCallPart)] if before else []
+            assert sorted(part.tool_call_id for part in returns([message])) == made
 
 
 def test_usage_and_details_of_a_response_survive(log):

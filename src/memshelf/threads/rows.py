@@ -113,8 +113,9 @@ def tool_calls(row: Row) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call, and the positions of the rows that hold a result of it."""
+    """A tool call, the position of its row, and those of the rows that hold a result of it."""
 
+    position: int
     id: str
     name: str
     run_id: object
@@ -133,7 +134,7 @@ def calls_of(rows: Iterable[Row]) -> list[Call]:
         run_id = row.get("run_id")
         if row["type"] == "assistant":
             for each in tool_calls(row):
-                call = Call(each["id"], each["name"], run_id)
+                call = Call(position, each["id"], each["name"], run_id)
                 newest[call.id] = newest[run_id, call.id] = call
                 found.append(call)
         elif row["type"] == "tool":

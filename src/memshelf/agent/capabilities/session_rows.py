@@ -8,6 +8,7 @@ without that, as other programs write them, are read by their type and content.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -137,14 +138,13 @@ def messages_of(rows: Iterable[Row]) -> list[Replayed]:
 
 def _grouped(rows: Sequence[Row]) -> tuple[list[list[Row]], dict[int, str]]:
     """The rows of each message, and the summaries by the message that each was made after."""
-    answered = _answered_after_all(rows)
     groups: list[list[Row]] = []
     summaries: dict[int, str] = {}
-    for position, row in enumerate(rows):
+    for row in _paired(rows):
         if row["type"] == "event" and row.get("event") == "summary" and groups:
             last = next((at for at in reversed(range(len(groups))) if groups[at][0]["type"] == "assistant"), 0)
             summaries[last] = str(row.get("content"))
-        elif row["type"] not in _MESSAGES or position in answered:
+        elif row["type"] not in _MESSAGES:
             continue
         elif groups and _continues(groups[-1][-1], row):
             groups[-1].append(row)
@@ -153,17 +153,32 @@ def _grouped(rows: Sequence[Row]) -> tuple[list[list[Row]], dict[int, str]]:
     return groups, summaries
 
 
-def _answered_after_all(rows: Sequence[Row]) -> set[int]:
-    """Where results stand that say "interrupted" of a call whose own result follows."""
-    answered: set[int] = set()
+def _paired(rows: Sequence[Row]) -> list[Row]:
+    """The rows with each result behind its call.
+
+    Without what says "interrupted" of a call whose own result follows. A result that stands behind a later response is
+    moved, such as one that a seal made up for a row that was lost.
+    """
+    responses: dict[object, list[int]] = {}
+    for position, row in enumerate(rows):
+        if row["type"] == "assistant":
+            responses.setdefault(row.get("run_id"), []).append(position)
+    gone: set[int] = set()
+    moved: dict[int, list[Row]] = {}
     for call in calls_of(rows):
-        before: set[int] = set()
-        for position in call.results:
-            if rows[position].get("outcome") == "interrupted":
-                before.add(position)
-            else:
-                answered |= before
-    return answered
+        own = [at for at in call.results if rows[at].get("outcome") != "interrupted"]
+        gone.update(at for at in call.results if own and at < own[-1] and at not in own)
+        for at in call.results:
+            others = [responses.get(run_id, []) for run_id in {call.run_id, rows[at].get("run_id")}]
+            if at not in gone and any(bisect_left(each, at) > bisect_right(each, call.position) for each in others):
+                gone.add(at)
+                moved.setdefault(call.position, []).append(rows[at])
+    kept: list[Row] = []
+    for position, row in enumerate(rows):
+        if position not in gone:
+            kept.append(row)
+        kept += moved.get(position, ())
+    return kept
 
 
 def _continues(before: Row, row: Row) -> bool:
