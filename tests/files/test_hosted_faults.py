@@ -210,6 +210,7 @@ async def test_what_the_server_refuses_has_its_code(tmp_path, kind):
         await refused("memory_deleted", here.store.list())
         await refused("memory_deleted", here.store.read("a"))
         await refused("memory_deleted", here.store.write("a", "x", expected=None, origin=NOBODY))
+        await refused("memory_deleted", here.store.write("a\u200b", "x", expected=None, origin=NOBODY))
         wrong = kind(here.proxy.url, "msk_wrong", here.store_id)
         await refused("forbidden", wrong.list())
         await refused("forbidden", wrong.write("a", "x", expected=None, origin=NOBODY))

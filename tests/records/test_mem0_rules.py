@@ -362,7 +362,7 @@ async def test_an_add_is_confirmed_by_one_added_record_and_nothing_else(flavour,
 @pytest.mark.parametrize(
     "back",
     [record("likes Tea"), record("likes tea "), record(user_id="bob"), record(user_id=None), {}, None, [], "m1", 7,
-     {"id": "m1", "memory": None, "user_id": "alice"}],
+     {"id": "m1", "memory": None, "user_id": "alice"}, record(id="m2"), record(id="M1")],
 )  # fmt: skip
 async def test_an_add_that_reads_back_as_anything_else_is_unconfirmed(back):
     def answer(request):
@@ -373,6 +373,21 @@ async def test_an_add_that_reads_back_as_anything_else_is_unconfirmed(back):
     async with answering(answer) as (store, requests):
         await refused("write_unconfirmed", store.add("likes tea"))
     assert [each.method for each in requests] == ["POST", "GET"]
+
+
+async def test_another_record_than_the_one_asked_for_says_nothing_of_it():
+    """Such as a stale one of a cache in between: no change is sent on the strength of it, and none is confirmed."""
+    reads = iter([record(id="m2"), record(id="m2"), record(), record(id="m2")])
+
+    def answer(request):
+        return httpx2.Response(200, json=next(reads) if request.method == "GET" else {"message": "deleted"})
+
+    async with answering(answer) as (store, requests):
+        await refused("unavailable", store.update("m1", "likes coffee"))
+        await refused("unavailable", store.delete("m1"))
+        assert [each.method for each in requests] == ["GET", "GET"]
+        await refused("write_unconfirmed", store.delete("m1"))
+        assert [each.method for each in requests[2:]] == ["GET", "DELETE", "GET"]
 
 
 async def test_a_delete_that_did_not_happen_is_unconfirmed():

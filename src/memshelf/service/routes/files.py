@@ -15,8 +15,9 @@ from memshelf.errors import MemoryStoreError
 from memshelf.files.model import Changes
 from memshelf.origin import Origin
 from memshelf.service.call import Call
-from memshelf.service.errors import answer_to, invalid_request
+from memshelf.service.errors import answer_to, invalid_request, status_of
 from memshelf.service.operation import Operation
+from memshelf.service.subject import require_there
 from memshelf.service.wire import files as wire
 from memshelf.service.wire.render import KEY_PREFIX
 from memshelf.service.wire.requests import Nothing
@@ -38,7 +39,12 @@ def _telling(handler: Handler) -> Handler:
     @wraps(handler)
     async def tell(call: Call, *arguments: Any) -> Any:
         try:
-            return await handler(call, *arguments)
+            try:
+                return await handler(call, *arguments)
+            except MemoryStoreError as error:
+                if status_of(error) == 400:
+                    await require_there(call)
+                raise
         except MemoryStoreError as error:
             refusal = answer_to(error, call.dialect)
             if isinstance(error, NoSuchStoreError):  # a file that is not there is another matter

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.model import FileText
 from memshelf.net.answer import AnswerError, read_answer
+from memshelf.untrusted import sound
 
 try:
     import httpx2
@@ -33,6 +34,7 @@ __all__ = [
     "LostReplyError",
     "Query",
     "RefusedError",
+    "is_text",
     "unconfirmed",
 ]
 
@@ -49,7 +51,7 @@ ZHIPU_HEADERS: Mapping[str, str] = MappingProxyType(
     {"zai-version": "2026-05-26", "zai-beta": "managed-agents-2026-09-22"}
 )
 
-_CODES = frozenset(get_args(ErrorCode))
+_CODES: Mapping[str, ErrorCode] = {code: code for code in get_args(ErrorCode)}
 _MESSAGE_CHARS = 500
 _NOT_BEGUN = (429, 529)
 """Statuses of servers that turned a request away before they began with it."""
@@ -193,14 +195,14 @@ class Connection:
             return f"The server {does_not} (status {status}); nothing changed."
         if not isinstance(said, str) or not said:
             return f"The server refused with status {status}; nothing changed."
-        return said.replace(self._key, "[key]")[:_MESSAGE_CHARS]
+        return sound(said.replace(self._key, "[key]")[:_MESSAGE_CHARS])
 
 
 def _code(status: int, details: Json) -> tuple[ErrorCode | None, bool]:
     """What an error means, `None` when that is not known, and whether the server itself named the code."""
     said = details.get("memshelf_code")
-    if said in _CODES:
-        return said, True
+    if isinstance(said, str) and said in _CODES:
+        return _CODES[said], True
     if status in _NOT_BEGUN:
         return "unavailable", False
     if status in (401, 403):
@@ -222,8 +224,17 @@ def _current(details: Json) -> FileText | None:
         return None
     path, text, version = (current.get(name) for name in ("path", "text", "version"))
     if isinstance(path, str) and isinstance(text, str) and isinstance(version, str):
-        return FileText(path, text, version)
+        return FileText(path, text, version) if all(map(is_text, (path, text, version))) else None
     return None
+
+
+def is_text(text: str) -> bool:
+    """Whether it is Unicode: JSON can hold half a surrogate pair, which nothing else takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def unconfirmed(lost: LostReplyError) -> MemoryStoreError:

@@ -109,7 +109,14 @@ class MemoryStoreFileStore:
 
     async def read(self, path: str) -> FileText:
         path = validate_path(path, self.format)
-        return await self._ask("/content", answers.file, {"path": path})
+
+        def parse(answer: Json) -> FileText:
+            file = answers.file(answer)
+            if file.path != path:
+                raise LostReplyError("The server answered with another file.")
+            return file
+
+        return await self._ask("/content", parse, {"path": path})
 
     async def write(self, path: str, text: str, *, expected: str | None, origin: Origin) -> str:
         request = Write.checked(path, text, expected, self.format)

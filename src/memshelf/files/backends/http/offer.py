@@ -31,7 +31,7 @@ async def open_memory_store(
     `unknown_memory` when it has no such store; `forbidden`, `unavailable`.
     """
     connection = Connection(base_url, api_key, headers=headers, client=client, timeout=timeout)
-    named = quote(store, safe="")
+    named = quote(store, safe="", errors="replace")
     try:
         await connection.ask(f"/v1/memory_stores/{named}", lambda answer: answer)
         try:

@@ -147,14 +147,20 @@ class PlatformFileStore:
         return Changes(cursor, ()) if since == cursor else FullResync(cursor)
 
     async def purge(self) -> None:
-        """Delete every memory, then redact every version. What the server keeps beside them is the server's."""
+        """Delete every memory, then redact every version. What the server keeps beside them is the server's. When it
+        ends in the midst, `write_unconfirmed` says so; what was deleted stays deleted."""
+        begun = False
         try:
             for memory in await self._server.all():
-                await self._server.delete(memory.id, None)
+                await self._server.remove(memory.id)
+                begun = True
             for version_id in await self._server.unredacted():
                 await self._server.redact(version_id)
-        except RefusedError as refused:
-            raise refused.plainly() from None
+                begun = True
+        except MemoryStoreError as error:
+            if begun:
+                raise unconfirmed(LostReplyError(f"Not everything was removed: {error.message}")) from None
+            raise error.plainly() if isinstance(error, RefusedError) else error from None
         except LostReplyError as lost:
             raise unconfirmed(lost) from None
 

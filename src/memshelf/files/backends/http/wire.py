@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.http.answers import field, items, maybe
-from memshelf.files.backends.http.connection import Connection, Json, LostReplyError, RefusedError
+from memshelf.files.backends.http.answers import field, items, maybe, placed
+from memshelf.files.backends.http.connection import Connection, Json, RefusedError
 from memshelf.files.model import FileText
 
 __all__ = ["Memories", "Memory", "Past"]
+
+T = TypeVar("T")
 
 _MOST_PAGES = 100_000
 
@@ -53,7 +55,7 @@ class Memories:
 
     def __init__(self, connection: Connection, store: str) -> None:
         self._connection = connection
-        self._root = f"/v1/memory_stores/{quote(store, safe='')}"
+        self._root = f"/v1/memory_stores/{quote(store, safe='', errors='replace')}"
         self._ids: dict[str, str] = {}
 
     async def archived(self) -> bool:
@@ -109,13 +111,21 @@ class Memories:
             "DELETE", self._one(memory_id), lambda answer: field(answer, "id", str), None, query
         )
 
+    async def remove(self, memory_id: str) -> None:
+        """Delete a memory, whatever it holds, if it is still there."""
+        try:
+            await self.delete(memory_id, None)
+        except RefusedError as refused:
+            if refused.status != 404:
+                raise
+
     async def redact(self, version_id: str) -> None:
-        path = f"{self._root}/memory_versions/{quote(version_id, safe='')}/redact"
+        path = f"{self._root}/memory_versions/{quote(version_id, safe='', errors='replace')}/redact"
         await self._connection.change("POST", path, lambda answer: field(answer, "id", str), {})
 
     async def text_of(self, version_id: str) -> str | None:
         """The content of a version; `None` when it is not to be had any more."""
-        path = f"{self._root}/memory_versions/{quote(version_id, safe='')}"
+        path = f"{self._root}/memory_versions/{quote(version_id, safe='', errors='replace')}"
         try:
             return await self._connection.ask(path, lambda answer: maybe(answer, "content", str), {"view": "full"})
         except RefusedError as refused:
@@ -125,40 +135,42 @@ class Memories:
 
     async def unredacted(self) -> list[str]:
         """The ids of the versions that can be redacted."""
-        path = f"{self._root}/memory_versions"
-        return [
-            field(item, "id", str)
-            async for item in self._items(path, {"limit": 100})
-            if maybe(item, "redacted_at", str) is None
-        ]
+        found = self._items(f"{self._root}/memory_versions", {"limit": 100}, _unredacted)
+        return [version_id async for version_id in found if version_id is not None]
 
     async def after(self, memory_id: str, version_id: str) -> tuple[bool, Past | None]:
         """Whether the memory's history has the version, and the one that followed it, if any did."""
         following = None
-        async for item in self._items(f"{self._root}/memory_versions", {"memory_id": memory_id, "limit": 100}):
-            if field(item, "id", str) == version_id:
+        async for past in self._history(memory_id):
+            if past.id == version_id:
                 return True, following
-            following = _past(item)
+            following = past
         return False, None
 
     async def first_version(self, memory_id: str) -> Past | None:
         first = None
-        async for item in self._items(f"{self._root}/memory_versions", {"memory_id": memory_id, "limit": 100}):
-            first = _past(item)
+        async for past in self._history(memory_id):
+            first = past
         return first
+
+    def _history(self, memory_id: str) -> AsyncIterator[Past]:
+        return self._items(f"{self._root}/memory_versions", {"memory_id": memory_id, "limit": 100}, _past)
 
     async def _pages(self, prefix: str, *, depth: int = 0, full: bool = False) -> AsyncIterator[Memory]:
         query: dict[str, str | int] = {"path_prefix": prefix, "depth": depth, "limit": 20 if full else 100}
         query["view"] = "full" if full else "basic"
-        async for item in self._items(f"{self._root}/memories", query):
-            if maybe(item, "type", str) == "memory":
-                yield _checked(_memory, item)
+        async for memory in self._items(f"{self._root}/memories", query, _listed):
+            if memory is not None:
+                yield memory
 
-    async def _items(self, path: str, query: dict[str, str | int]) -> AsyncIterator[Any]:
+    async def _items(self, path: str, query: dict[str, str | int], parse: Callable[[Any], T]) -> AsyncIterator[T]:
+        def page(answer: Json) -> tuple[list[T], str | None]:
+            return [parse(item) for item in items(answer)], maybe(answer, "next_page", str)
+
         seen: set[str] = set()
         while True:
             try:
-                data, following = await self._connection.ask(path, _page, query)
+                data, following = await self._connection.ask(path, page, query)
             except RefusedError as refused:
                 raise _gone(refused) from None
             for item in data:
@@ -171,7 +183,7 @@ class Memories:
             query = {**query, "page": following}
 
     def _one(self, memory_id: str) -> str:
-        return f"{self._root}/memories/{quote(memory_id, safe='')}"
+        return f"{self._root}/memories/{quote(memory_id, safe='', errors='replace')}"
 
     def _known(self, memory: Memory) -> Memory:
         self._ids[memory.path] = memory.id
@@ -185,22 +197,20 @@ def _gone(refused: RefusedError) -> MemoryStoreError:
     return refused
 
 
-def _page(answer: Json) -> tuple[list[Any], str | None]:
-    return items(answer), maybe(answer, "next_page", str)
+def _listed(item: Any) -> Memory | None:
+    """`None` for a prefix."""
+    return _memory(item) if maybe(item, "type", str) == "memory" else None
 
 
-def _checked(parse: Any, item: Any) -> Any:
-    try:
-        return parse(item)
-    except LostReplyError as garbled:
-        raise MemoryStoreError("unavailable", str(garbled)) from None
+def _unredacted(item: Any) -> str | None:
+    return field(item, "id", str) if maybe(item, "redacted_at", str) is None else None
 
 
 def _memory(answer: Json) -> Memory:
     path = field(answer, "path", str)
     return Memory(
         id=field(answer, "id", str),
-        path=path.removeprefix("/"),
+        path=placed(path.removeprefix("/")),
         version=field(answer, "memory_version_id", str),
         sha256=field(answer, "content_sha256", str),
         size=field(answer, "content_size_bytes", int),

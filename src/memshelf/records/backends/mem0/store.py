@@ -134,9 +134,12 @@ class Mem0RecordStore:
         if answer is None:
             return None
         try:
-            return found(answer)
+            item = found(answer)
         except UnreadableError as unreadable:
             raise MemoryStoreError("unavailable", str(unreadable)) from None
+        if item.record.id != record_id:
+            raise MemoryStoreError("unavailable", "The server answered with another record than the one asked for.")
+        return item
 
     async def _confirmed(self, record_id: str, text: str) -> MemoryRecord:
         item = await self._read_back(record_id)
