@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-__all__ = ["encode", "size", "sound"]
+__all__ = ["encode", "is_sound", "size", "sound"]
 
 
 def encode(value: object) -> str:
@@ -16,6 +16,15 @@ def encode(value: object) -> str:
 def size(text: str) -> int:
     """UTF-8 bytes. A store may hand over text with lone surrogates; they count as they will be sent."""
     return len(text.encode(errors="surrogatepass"))
+
+
+def is_sound(text: str) -> bool:
+    """Whether UTF-8 can carry the text: JSON may hold half a surrogate pair, which nothing else takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def sound(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
+from memshelf.untrusted import is_sound
 
 __all__ = [
     "KEEP",
@@ -76,17 +77,9 @@ def patched_metadata(
 def _require_text(field: str, text: str, most: int) -> str:
     if len(text) > most:
         raise MemoryStoreError("invalid_value", f"{field}: it has at most {most} characters, not {len(text)}.")
-    if "\0" in text or not _encodable(text):
+    if "\0" in text or not is_sound(text):
         raise MemoryStoreError("invalid_value", f"{field}: it is Unicode text, without NUL and lone surrogates.")
     return text
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def wire_path(file_path: str) -> str:
@@ -118,7 +111,7 @@ def checked_prefix(prefix: str, limits: StoreLimits) -> str:
 
 
 def _check_segments(field: str, path: str, limits: StoreLimits) -> None:
-    if not _encodable(path):
+    if not is_sound(path):
         raise MemoryStoreError("invalid_path", f"{field}: it is valid Unicode, without lone surrogates.")
     if (size := len(path.encode())) > limits.path_bytes:
         raise MemoryStoreError("invalid_path", f"{field}: it has at most {limits.path_bytes} bytes, not {size}.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, TypeVar
 
-from memshelf.files.backends.http.connection import Json, LostReplyError, is_text
+from memshelf.files.backends.http.connection import Json, LostReplyError
 from memshelf.files.model import FileEntry, FileText, GrepMatch, Operation, Version
 from memshelf.origin import Origin
+from memshelf.untrusted import is_sound
 
 __all__ = ["entry", "field", "file", "items", "match", "maybe", "placed", "version"]
 
@@ -29,7 +30,7 @@ def maybe(data: Any, name: str, type: type[T]) -> T | None:
     value = data.get(name) if isinstance(data, dict) else None
     if value is not None and (not isinstance(value, type) or isinstance(value, bool) is not (type is bool)):
         raise LostReplyError(f"The server's answer has another {name} than a memory store gives.")
-    if isinstance(value, str) and not is_text(value):
+    if isinstance(value, str) and not is_sound(value):
         raise LostReplyError(f"The server's answer has a {name} with half a surrogate pair.")
     return value
 

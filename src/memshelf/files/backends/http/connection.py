@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.model import FileText
 from memshelf.net.answer import AnswerError, read_answer
-from memshelf.untrusted import sound
+from memshelf.untrusted import is_sound, sound
 
 try:
     import httpx2
@@ -34,7 +34,6 @@ __all__ = [
     "LostReplyError",
     "Query",
     "RefusedError",
-    "is_text",
     "unconfirmed",
 ]
 
@@ -224,17 +223,8 @@ def _current(details: Json) -> FileText | None:
         return None
     path, text, version = (current.get(name) for name in ("path", "text", "version"))
     if isinstance(path, str) and isinstance(text, str) and isinstance(version, str):
-        return FileText(path, text, version) if all(map(is_text, (path, text, version))) else None
+        return FileText(path, text, version) if all(map(is_sound, (path, text, version))) else None
     return None
-
-
-def is_text(text: str) -> bool:
-    """Whether it is Unicode: JSON can hold half a surrogate pair, which nothing else takes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def unconfirmed(lost: LostReplyError) -> MemoryStoreError:
