@@ -46,6 +46,11 @@ def test_short_words_and_codes_stay_as_they_are(word):
     assert list(terms(word)) == [word.casefold()]
 
 
+@pytest.mark.parametrize("text", ["No.", "是", "The Who", "what is it"])
+def test_a_record_of_such_words_alone_is_found_by_them(text):
+    assert {each >> 3 for each in memoryview(pack(text)).cast("I")} == set(query_terms(text)) != set()
+
+
 def test_korean_words_are_found_with_and_without_their_particles():
     assert set(terms("커피")) <= set(terms("커피를 좋아해요"))
 

@@ -79,11 +79,16 @@ def term_hash(term: str) -> int:
 
 
 def pack(text: str) -> bytes:
-    """The terms of a record, each as its hash and how often it stands there (counted up to 7), in 32 bits."""
+    """The terms of a record, each as its hash and how often it stands there (counted up to 7), in 32 bits.
+
+    Of a record in which no word tells anything, such as "No.", the words themselves, so that it can be found at all.
+    """
     counts: Counter[int] = Counter()
-    for run, often in Counter(_runs(text[:INDEXED_CHARS])).items():
+    runs = Counter(_runs(text[:INDEXED_CHARS]))
+    for run, often in runs.items():
         for term in _pieces(run):
             counts[term_hash(term)] += often
+    counts = counts or Counter({term_hash(run): often for run, often in runs.items()})
     packed = array("I", (term << COUNT_BITS | min(count, MOST_COUNTED) for term, count in sorted(counts.items())))
     return packed.tobytes()
 
@@ -91,7 +96,7 @@ def pack(text: str) -> bytes:
 def query_terms(text: str) -> dict[int, float]:
     """The hashes of a question's terms, and their weights: a Chinese character says less than a pair, or a word."""
     weights: dict[int, float] = {}
-    for term in terms(text):
+    for term in list(terms(text)) or _runs(text):
         weight = _SINGLE_WEIGHT if len(term) == 1 and not term.isascii() else 1.0
         weights[term_hash(term)] = weight
     return weights
