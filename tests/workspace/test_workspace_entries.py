@@ -214,6 +214,21 @@ async def test_keys_that_others_keep_in_the_frontmatter_survive_an_update(opened
     assert stored.endswith("---\n\nNew.")
 
 
+async def test_what_others_keep_in_the_frontmatter_stays_as_they_wrote_it(opened):
+    workspace = opened()
+    lines = [
+        "mine: yes", "version: 1.10", "zip: 012", "at: 12:30:00", "amount: 1_000", "day: 2026-02-30", "quoted: 'x'",
+        "tags: [a, b]", "text: |\n  one\n  two", "nothing:", "图标: 🎉",
+    ]  # fmt: skip
+    head = "\n".join(lines)
+    for number, text in enumerate((f"name: Tea 0\ntype: user\n{head}", "{name: Tea 1, type: user, mine: yes}")):
+        path = f"memory/tea-{number}.md"
+        await workspace.store.write(path, f"---\n{text}\n---\n\nOld.\n", expected=None, origin=Origin())
+        await workspace.write_memory_entry(f"Tea {number}", "New.", "user")
+        stored = (await workspace.store.read(path)).text
+        assert stored == f"---\nname: Tea {number}\ntype: user\n{lines[0] if number else head}\n---\n\nNew."
+
+
 NOT_TO_BE_KEPT = [
     "n: " + "[" * 900 + "]" * 900, "n: !!bool x", "n: !!int ''", "n: !!float ''", "n: !!timestamp x", "n: 2026-02-30",
     "n: !!binary '@'", "? [a]\n: b", "n: !!python/object:os.system x",

@@ -233,21 +233,30 @@ def _fields(head: str) -> dict[str, str]:
 
 
 def _kept(text: str) -> str:
-    """The keys of a file's frontmatter that are not an entry's, as YAML; nothing of what cannot be read or written."""
+    """The keys of a file's frontmatter that are not an entry's, as YAML; nothing of what cannot be read or written.
+
+    No value is made of what stands there: `1.10`, `yes` and `012` stay what somebody wrote.
+    """
     head, _ = _split(text)
     if head is None or ((plain := _plain_fields(head)) is not None and plain.keys() <= _OWN):
         return ""
     try:
-        loaded = yaml.load(head, Loader=_TYPED_LOADER)  # noqa: S506  # the C twin of the safe loader
-        if not isinstance(loaded, dict):
+        root = yaml.compose(head, Loader=_TYPED_LOADER)
+        if not isinstance(root, yaml.MappingNode):
             return ""
-        kept = _without_own(loaded)
-        if isinstance(inner := kept.get("metadata"), dict):
-            kept["metadata"] = _without_own(inner)
-        return _dumped(kept) if kept else ""
-    except Exception:  # noqa: BLE001  # of a value that is not what its tag says, the loader raises whatever comes
+        _remove_own(root)
+        for key, value in root.value:
+            if isinstance(value, yaml.MappingNode) and key.value == "metadata":
+                _remove_own(value)
+        root.flow_style = False  # it follows the keys of the entry
+        return yaml.serialize(root, Dumper=yaml.SafeDumper, allow_unicode=True, width=1_000_000) if root.value else ""
+    except (yaml.YAMLError, RecursionError):
         return ""
 
 
-def _without_own(loaded: dict[object, object]) -> dict[object, object]:
-    return {key: value for key, value in loaded.items() if key not in _OWN}
+def _remove_own(mapping: yaml.MappingNode) -> None:
+    mapping.value = [pair for pair in mapping.value if not (_is_text(pair[0]) and pair[0].value in _OWN)]
+
+
+def _is_text(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode)
