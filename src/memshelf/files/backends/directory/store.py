@@ -214,7 +214,8 @@ def _refusal(error: OSError, *, changing: bool) -> MemoryStoreError:
         return MemoryStoreError("invalid_path", f"The system refuses this name: {reason}.")
     if changing:  # the name may be one of the store's own, which tells nobody anything
         return MemoryStoreError("unavailable", f"The system refuses: {reason}; nothing changed.")
-    where = f" ({error.filename})" if isinstance(error.filename, str) else ""
+    name = error.filename  # a name in the memory; the path of the root is none of a model's business
+    where = f" ({name})" if isinstance(name, str) and not os.path.isabs(name) else ""
     return MemoryStoreError("unavailable", f"The memory cannot be read: {reason}{where}.")
 
 
