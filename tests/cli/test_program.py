@@ -64,6 +64,21 @@ def test_nothing_but_chat_and_demo_loads_an_agent_framework(run, arguments):
 
 
 @pytest.mark.parametrize(
+    "then",
+    [
+        "sys.meta_path.insert(0, type('Finder', (), {'find_spec': lambda *_: os.kill(os.getpid(), signal.SIGINT)})())",
+        "atexit.register(os.kill, os.getpid(), signal.SIGINT)",
+        "t = threading; t.Thread(target=lambda: (t.main_thread().join(), os.kill(os.getpid(), signal.SIGINT))).start()",
+    ],
+    ids=["while it loads", "at its end", "while it waits for a thread"],
+)
+def test_an_interrupt_is_no_traceback_whenever_it_comes(then):
+    code = f"import atexit, os, signal, sys, threading; from memshelf.cli import main; {then}; sys.exit(main())"
+    ran = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (130, "")
+
+
+@pytest.mark.parametrize(
     "locale",
     [
         {"LC_ALL": "C"},

@@ -104,6 +104,35 @@ def test_ctrl_c_ends_it_without_an_error(start):
     assert "Traceback" not in service.log.read_text()
 
 
+def test_ctrl_c_twice_ends_it_at_once_and_without_an_error(start):
+    service = start()
+    service.first_key()
+    start_of_a_request = f"POST /v1/memory_stores HTTP/1.1\r\nx-api-key: {service.key}\r\ncontent-length: 5\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS) as slow:
+        slow.sendall(start_of_a_request.encode())
+        assert service.get("/v1/memory_stores").status == 200
+        service.process.send_signal(signal.SIGINT)
+        while "Waiting for" not in service.log.read_text():  # else the second signal may come as one with the first
+            assert service.process.poll() is None
+        service.process.send_signal(signal.SIGINT)
+        assert service.process.wait(15) == 0  # it would wait 20 seconds for the request
+    assert "Traceback" not in service.log.read_text()
+    assert "memshelf.db-wal" not in os.listdir(service.where[1])  # the database was closed
+
+
+def test_the_first_key_is_shown_also_when_the_service_does_not_start(engine, tmp_path):
+    code = (
+        "import sys; from memshelf.cli import main; from memshelf.service import server\n"
+        "def interrupted(*_): raise KeyboardInterrupt\n"
+        "server.run = interrupted; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "serve", "--data", str(tmp_path), "--port", "0"]
+    first, second = (subprocess.run(command, capture_output=True, text=True, timeout=SECONDS) for _ in range(2))
+    assert (first.returncode, first.stderr, first.stdout.count("msk_")) == (130, "", 2)
+    assert (second.returncode, second.stdout) == (130, "")
+    assert len(memshelf("keys", "list", "--data", str(tmp_path)).splitlines()) == 1
+
+
 def test_keys_for_scripts(start):
     service = start()
     first = service.first_key()

@@ -174,17 +174,26 @@ def serve(
     address = f"[{host}]" if ":" in host else host
     url = f"http://{address}:{listener.getsockname()[1]}"
 
-    def started() -> None:
-        render.line(f"memshelf serves {url}")
-        if secret is not None:
+    untold = [secret] if secret is not None else []
+
+    def tell_key() -> None:
+        for key in untold:
             render.line(f"A first API key, for the workspace {_WORKSPACE}; it is shown only now:")
-            render.line(f"  {secret}")
+            render.line(f"  {key}")
             render.line("Try it:")
-            render.line(f"  curl {url}/v1/memory_stores -H 'authorization: Bearer {secret}'")
+            render.line(f"  curl {url}/v1/memory_stores -H 'authorization: Bearer {key}'")
+        untold.clear()
         sys.stdout.flush()
 
+    def started() -> None:
+        render.line(f"memshelf serves {url}")
+        tell_key()
+
     log = logs.RequestLog(sys.stderr if log_level in ("debug", "info") else None)
-    server.run(Shelf(_engine(data, database), config.limits), config, listener, log, started)
+    try:
+        server.run(Shelf(_engine(data, database), config.limits), config, listener, log, started)
+    finally:
+        tell_key()  # also when it was interrupted or failed before it served: nobody can find the key out later
 
 
 async def _first_key(data: str | None, database: str | None) -> str | None:

@@ -70,6 +70,13 @@ class _Server(uvicorn.Server):
         if self.started:
             self._tell()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self.force_exit:  # SIGINT came twice: requests are not waited for, but the database is closed as ever
+            for task in self.server_state.tasks:
+                task.cancel()
+            await self.lifespan.shutdown()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         # uvicorn's own way raises the signal again at the end, so that being told to end would look like a failure.
