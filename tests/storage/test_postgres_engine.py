@@ -85,6 +85,44 @@ async def test_scripts_without_a_key_share_their_commit_with_nobody(engine):
     assert results[1] == results[3]
 
 
+async def meanwhile(engine, key, first, *scripts):
+    """What becomes of a script, and of those that come with their keys while it runs."""
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def held(transaction):
+        result = await first(transaction)
+        reached.set()
+        await go.wait()
+        return result
+
+    running = asyncio.ensure_future(engine.write(held, key=key))
+    await reached.wait()
+    rest = [asyncio.ensure_future(engine.write(script, key=other)) for other, script in scripts]
+    await asyncio.sleep(0)
+    go.set()
+    return await asyncio.gather(running, *rest, return_exceptions=True)
+
+
+async def test_scripts_that_come_while_others_run_share_their_commit_if_the_order_of_keys_lets_them(engine):
+    coming = [(2, insert("c")), (3, insert("d")), (1, insert("e")), (None, insert("f")), (2, insert("b"))]
+    first, *others = await meanwhile(engine, 2, insert("a"), *coming)
+    assert [other == first for other in others] == [True, True, False, False, True]
+    rows = await engine.read(lambda transaction: transaction.fetch("SELECT word FROM words ORDER BY id"), single=True)
+    assert "".join(word for (word,) in rows)[:4] == "acbd"
+
+
+async def test_a_script_that_comes_while_others_run_and_fails_undoes_only_its_own_work(engine):
+    coming = [(1, insert_and_refuse("b")), (1, insert("c"))]
+    first, refusal, last = await meanwhile(engine, 1, insert("a"), *coming)
+    assert (refusal.code, first) == ("forbidden", last)
+    assert await words(engine) == ["a", "c"]
+
+
+async def test_a_script_without_a_key_shares_its_commit_with_nobody_that_comes_while_it_runs(engine):
+    first, other = await meanwhile(engine, None, insert("a"), (1, insert("b")))
+    assert first != other
+
+
 async def test_scripts_that_share_a_commit_run_in_the_order_of_their_keys(engine):
     await together(engine, *map(insert, "abcde"), keys=[3, 1, 2, 1, 3])
     rows = await engine.read(lambda transaction: transaction.fetch("SELECT word FROM words ORDER BY id"), single=True)

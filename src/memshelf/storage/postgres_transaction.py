@@ -25,18 +25,24 @@ class Together:
     for how the rows stand that all have locked, of which the last counts.
     """
 
-    __slots__ = ("_ahead", "_announced", "_connection", "_stands", "_waiting", "failed")
+    __slots__ = ("_ahead", "_announced", "_connection", "_stands", "_waiting", "failed", "left")
 
-    def __init__(self, connection: Any, announced: Iterable[Keyed]) -> None:
+    def __init__(self, connection: Any) -> None:
         self._connection = connection  # asyncpg has no types
         self._announced: dict[str, set[_Key]] = {}
-        for sql, key in announced:
-            self._announced.setdefault(sql, set()).add(key)
         self._ahead: dict[_Key, dict[str, Row | None]] = {}
         self._waiting: list[Change] = []
         self._stands: dict[tuple[str, object], Change] = {}
+        self.left: object | None = None
+        """What the last script that succeeded has left."""
         self.failed = False
         """Whether something failed that may be another script's than the one that was told."""
+
+    def announce(self, looked_up: Iterable[Keyed]) -> None:
+        """Scripts to come will ask for this."""
+        for sql, key in looked_up:
+            if sql not in self._ahead.get(key, ()):
+                self._announced.setdefault(sql, set()).add(key)
 
     async def change(self, changes: tuple[Change, ...], stands: Change | None) -> None:
         self._waiting += changes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any, TypeVar
 
 import asyncpg
@@ -95,14 +94,27 @@ class Writer:
                 job.future.cancel()
 
     def _next(self) -> list[_Job]:
-        """Jobs that may share a commit. Those with a key are in its order, so that no two processes take the locks that
-        they need in different orders; the lock that a job without a key takes is not known, so it goes alone."""
+        """Jobs that may share a commit. The lock that a job without a key takes is not known, so it goes alone."""
         if self._waiting[0].key is None:
             return [self._waiting.pop(0)]
-        together = [job for job in self._waiting if job.key is not None][:_MOST_PER_COMMIT]
-        taken = set(together)
-        self._waiting = [job for job in self._waiting if job not in taken]
-        return sorted(together, key=lambda job: job.key or 0)
+        return self._take(_MOST_PER_COMMIT, None)
+
+    def _join(self, jobs: list[_Job]) -> bool:
+        """Add the jobs that came while these ran and may share their commit; whether there were any."""
+        last = jobs[-1].key
+        if last is None or jobs is not self._running:  # what is tried once more, one by one, is tried alone
+            return False
+        joining = self._take(_MOST_PER_COMMIT - len(jobs), last)
+        jobs += joining
+        return bool(joining)
+
+    def _take(self, most: int, last: int | None) -> list[_Job]:
+        """Jobs that wait, in the order of their keys from `last` on, so that no two processes take the locks that they
+        need in different orders."""
+        taken = [job for job in self._waiting if job.key is not None and (last is None or job.key >= last)][:most]
+        rest = set(self._waiting).difference(taken)
+        self._waiting = [job for job in self._waiting if job in rest]
+        return sorted(taken, key=lambda job: job.key or 0)
 
     async def _serve(self, jobs: list[_Job]) -> None:
         failure: MemoryStoreError | None = None
@@ -139,7 +151,11 @@ class Writer:
                 self._connection = await connect(self._place, query_only=False)
             connection = self._connection
             try:
-                if await _run_all(connection, jobs, apart=apart):
+                await connection.execute("BEGIN")
+                if apart:
+                    await _run_apart(connection, jobs)
+                    break
+                if await self._run_together(connection, jobs):
                     break
                 # Savepoints cost every job two round trips, and few jobs fail after they have changed something: only
                 # then is all undone, and done again with savepoints.
@@ -161,6 +177,19 @@ class Writer:
             self._drop()
             raise unconfirmed(error) from error
 
+    async def _run_together(self, connection: Any, jobs: list[_Job]) -> bool:
+        """Run the jobs, and those that come meanwhile; `False` when one failed that may have left changes behind."""
+        done = 0
+        while done < len(jobs) or self._join(jobs):
+            key = jobs[done].key
+            if done == 0 or key != jobs[done - 1].key:
+                together = Together(connection)
+            alike = [job for job in jobs[done:] if job.key == key]
+            if not await _run_alike(connection, alike, together):
+                return False
+            done += len(alike)
+        return True
+
     async def _roll_back(self) -> None:
         try:
             await self._connection.execute("ROLLBACK")
@@ -173,23 +202,13 @@ class Writer:
             connection.terminate()
 
 
-async def _run_all(connection: Any, jobs: list[_Job], *, apart: bool) -> bool:
-    """Run the jobs in a new transaction; `False` when one failed and left changes, or a transaction without use."""
-    await connection.execute("BEGIN")
-    for _, alike in groupby(jobs, lambda job: job.key):
-        if not await (_run_apart if apart else _run_together)(connection, list(alike)):
-            return False
-    return True
-
-
-async def _run_together(connection: Any, jobs: list[_Job]) -> bool:
+async def _run_alike(connection: Any, jobs: list[_Job], together: Together) -> bool:
     """Run jobs that lock the same row; `False` when one failed that may have left changes behind."""
-    together = Together(connection, (keyed for job in jobs for keyed in job.announced))
-    left: object | None = None
+    together.announce(keyed for job in jobs for keyed in job.announced)
     for job in jobs:
-        transaction = PostgresTransaction(connection, found=left, together=together)
+        transaction = PostgresTransaction(connection, found=together.left, together=together)
         if await _attempt(connection, job, transaction):
-            left = transaction.left
+            together.left = transaction.left
         elif transaction.changed or together.failed:
             return False
     try:
@@ -201,14 +220,13 @@ async def _run_together(connection: Any, jobs: list[_Job]) -> bool:
     return True
 
 
-async def _run_apart(connection: Any, jobs: list[_Job]) -> bool:
+async def _run_apart(connection: Any, jobs: list[_Job]) -> None:
     """Run each job so that it leaves nothing behind when it fails."""
     for job in jobs:
         await connection.execute("SAVEPOINT job")
         if not await _attempt(connection, job, PostgresTransaction(connection)):
             await connection.execute("ROLLBACK TO SAVEPOINT job")
         await connection.execute("RELEASE SAVEPOINT job")
-    return True
 
 
 async def _attempt(connection: Any, job: _Job, transaction: PostgresTransaction) -> bool:
