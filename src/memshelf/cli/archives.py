@@ -60,7 +60,9 @@ async def export_store(api: Api, store: str, file: str, *, force: bool, as_json:
             yield page, page["data"]
             if not page["data"]:
                 return
-            after = page["data"][-1]["seq"]
+            if (last := page["data"][-1]["seq"]) <= after:
+                raise MemoryStoreError("unavailable", "The server's history does not go on.")
+            after = last
 
     versions = await _write(file, pages(), {name: about[name] for name in fields}, force=force)
     _show_exported(file, versions, as_json=as_json)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import click
 from click.core import ParameterSource
 
+from memshelf.cli.answers import Answer
 from memshelf.cli.command import Unavailable
 from memshelf.cli.memory import disk_path, origin
 from memshelf.cli.serve import data_option, database_option
@@ -55,23 +56,6 @@ class _Place:
     dialect: Literal["anthropic", "zhipu"]
 
 
-class _Answer(Json):
-    """What a server answered. It may lack anything."""
-
-    @classmethod
-    def of(cls, value: Json) -> Json:
-        return cls({name: cls._inside(each) for name, each in value.items()})
-
-    @classmethod
-    def _inside(cls, value: Any) -> Any:
-        if isinstance(value, list):
-            return [cls._inside(each) for each in value]
-        return cls.of(value) if isinstance(value, dict) else value
-
-    def __missing__(self, name: str) -> Any:
-        raise MemoryStoreError("unavailable", f"The server's answer has no {name}: it is no memory store's.")
-
-
 class Api:
     """The API that a command speaks to."""
 
@@ -93,7 +77,7 @@ class Api:
         from memshelf.files.backends.http.connection import RefusedError
 
         try:
-            return await self._connection.ask(path, _Answer.of, _given(query))
+            return await self._connection.ask(path, Answer.of, _given(query))
         except RefusedError as refused:
             raise _explained(refused) from None
 
@@ -104,7 +88,7 @@ class Api:
         from memshelf.files.backends.http.connection import LostReplyError, RefusedError, unconfirmed
 
         try:
-            return await self._connection.change(method, path, _Answer.of, body, _given(query))
+            return await self._connection.change(method, path, Answer.of, body, _given(query))
         except RefusedError as refused:
             raise _explained(refused) from None
         except LostReplyError as lost:
@@ -113,6 +97,7 @@ class Api:
     async def items(self, path: str, *, most: int | None = None, **query: Any) -> AsyncIterator[Json]:
         """The items of a listing, page after page."""
         page: str | None = None
+        pages: set[str] = set()
         count = 0
         while True:
             left = 100 if most is None else min(100, most - count)
@@ -123,6 +108,9 @@ class Api:
             page = answer["next_page"]
             if not page or count == most:
                 return
+            if page in pages:
+                raise MemoryStoreError("unavailable", "The server's listing does not end.")
+            pages.add(page)
 
     async def store(self, named: str) -> str:
         """The path of the store with this id, or with this name if only one has it."""
@@ -144,7 +132,7 @@ class Api:
         prefix = f"{named.rpartition('/')[0]}/"
         async for item in self.items(f"{store}/memories", path_prefix=prefix, depth=1):
             if item["type"] == "memory" and item["path"] == named:
-                return await self.get(f"{store}/memories/{item['id']}", view="full")
+                return await self.get(f"{store}/memories/{quote(item['id'], safe='')}", view="full")
         raise MemoryStoreError("not_found", f"There is no memory at {named}.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -149,7 +150,7 @@ async def update(
     current = await api.memory(path, memory)
     _require(current, expect)
     body["precondition"] = {"type": "content_sha256", "content_sha256": current["content_sha256"]}
-    updated = await api.change("POST", f"{path}/memories/{current['id']}", body)
+    updated = await api.change("POST", f"{path}/memories/{quote(current['id'], safe='')}", body)
     _show(updated, "Updated", as_json=as_json)
 
 
@@ -173,7 +174,7 @@ async def delete(api: Api, store: str, memory: str, *, yes: bool, expect: str | 
     if not yes:
         confirmed(f"Delete {render.visible_line(current['path'])}?", as_json=as_json, instead="say --yes")
     deleted = await api.change(
-        "DELETE", f"{path}/memories/{current['id']}", expected_content_sha256=current["content_sha256"]
+        "DELETE", f"{path}/memories/{quote(current['id'], safe='')}", expected_content_sha256=current["content_sha256"]
     )
     if as_json:
         render.document(deleted)
