@@ -284,6 +284,26 @@ async def test_the_probes(serve):
         assert "memstore_1" not in text
 
 
+async def test_probes_may_be_asked_without_their_answer(serve):
+    async with serve() as local:
+        for path in ("/healthz", "/readyz", "/metrics"):
+            status, headers, body = await local.ask("HEAD", path)
+            assert (status, body, int(headers["content-length"]) > 0) == (200, b"", True)
+
+
+async def test_a_crash_outside_of_the_api_has_the_envelope_as_well(serve, caplog, monkeypatch):
+    async with serve() as local:
+
+        def crash() -> str:
+            raise RuntimeError("SECRET")
+
+        monkeypatch.setattr(local.state.metrics, "render", crash)
+        status, headers, body = await local.ask("GET", "/metrics")
+    assert (status, json.loads(body)["error"]["type"]) == (500, "api_error")
+    assert json.loads(body)["request_id"] == headers["request-id"]
+    assert [record.name for record in caplog.records if record.levelname == "ERROR"] == ["memshelf.service"]
+
+
 async def test_a_database_that_cannot_be_used_is_not_ready(tmp_path, serve):
     async with serve() as local:
         (tmp_path / "memshelf.db").unlink()

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from memshelf import __version__
 from memshelf.service.call import call_of
 from memshelf.service.door import API_PREFIXES, Door
-from memshelf.service.errors import ApiError, envelope
+from memshelf.service.errors import ApiError, envelope, internal_error
 from memshelf.service.openapi import described
 from memshelf.service.operation import Operation
 from memshelf.service.retention import expiring
@@ -56,12 +56,17 @@ def create_app(state: ServiceState) -> ASGIApp:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        exception_handlers={HTTPException: _refused},
+        exception_handlers={HTTPException: _refused, Exception: _crashed},
     )
     document = described(OPERATIONS)
     app.openapi = lambda: document  # type: ignore[method-assign]  # how FastAPI is told of another description
     app.include_router(probes.router)
     return Door(Router(OPERATIONS, API_PREFIXES[0]), app, state)
+
+
+async def _crashed(request: Request, error: Exception) -> Response:
+    del error  # it is raised again, and logged at the door
+    return JSONResponse(envelope(internal_error(), call_of(request.scope).request_id), 500)
 
 
 async def _refused(request: Request, error: Any) -> Response:  # the type that FastAPI declares is wider

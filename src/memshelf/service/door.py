@@ -13,7 +13,7 @@ from memshelf.service import logs
 from memshelf.service.body import ClientGoneError
 from memshelf.service.call import Call
 from memshelf.service.dialect import dialect_of, require_headers
-from memshelf.service.errors import ApiError, answer_to
+from memshelf.service.errors import ApiError, answer_to, internal_error
 from memshelf.service.router import Router
 from memshelf.service.state import ServiceState
 
@@ -49,12 +49,18 @@ class Door:
             if path is not None:
                 await self._serve(call, path, send)
             else:
-                await self._elsewhere(scope, receive, call.watched(send))
+                await self._pass_on(call, scope, receive, send)
         finally:
             state.metrics.in_flight -= 1
             seconds = state.clock() - started
             state.metrics.count(scope["method"], call.route, call.status, seconds)
             state.log.request(call, seconds)
+
+    async def _pass_on(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._elsewhere(scope, receive, call.watched(send))
+        except Exception as error:  # noqa: BLE001  # it is answered; the server would log it with what it quotes
+            logs.crashed(error, call.request_id)
 
     async def _serve(self, call: Call, path: Sequence[str], send: Send) -> None:
         try:
@@ -72,8 +78,7 @@ class Door:
             call.status = _CLIENT_GONE
         except Exception as error:  # noqa: BLE001  # the client gets an answer, whatever went wrong
             logs.crashed(error, call.request_id)
-            message = "Internal error; the service's log has it under this request id."
-            await call.refuse(send, ApiError(500, "api_error", message))
+            await call.refuse(send, internal_error())
         else:
             await call.reply(send, call.dialect.created if operation.creates else 200, answer)
 

@@ -16,7 +16,16 @@ from memshelf.stores.model import PathConflictError
 if TYPE_CHECKING:
     from memshelf.service.dialect import Dialect
 
-__all__ = ["ApiError", "ErrorType", "answer_to", "envelope", "invalid_request", "not_found", "status_of"]
+__all__ = [
+    "ApiError",
+    "ErrorType",
+    "answer_to",
+    "envelope",
+    "internal_error",
+    "invalid_request",
+    "not_found",
+    "status_of",
+]
 
 ErrorType: TypeAlias = Literal[
     "invalid_request_error",
@@ -79,6 +88,10 @@ def invalid_request(message: str) -> ApiError:
 
 def not_found(message: str) -> ApiError:
     return ApiError(404, "not_found_error", message)
+
+
+def internal_error() -> ApiError:
+    return ApiError(500, "api_error", "Internal error; the service's log has it under this request id.")
 
 
 def status_of(refusal: ApiError | MemoryStoreError) -> int:

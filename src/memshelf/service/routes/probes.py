@@ -14,17 +14,18 @@ __all__ = ["router"]
 
 router = APIRouter()
 
+_READING = ["GET", "HEAD"]
 _READY_SECONDS = 5.0
 
 
-@router.get("/healthz")
+@router.api_route("/healthz", methods=_READING)
 async def healthz(request: Request) -> dict[str, str]:
     """The process answers."""
     call_of(request.scope).route = "/healthz"
     return {"status": "ok"}
 
 
-@router.get("/readyz")
+@router.api_route("/readyz", methods=_READING)
 async def readyz(request: Request, response: Response) -> dict[str, str]:
     """The database answers as well, and the service is not ending; else 503."""
     call = call_of(request.scope)
@@ -40,7 +41,7 @@ async def readyz(request: Request, response: Response) -> dict[str, str]:
     return {"status": status}
 
 
-@router.get("/metrics")
+@router.api_route("/metrics", methods=_READING)
 async def metrics(request: Request) -> Response:
     """Counters of this process, in the text format of Prometheus."""
     call = call_of(request.scope)
