@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -331,6 +332,33 @@ async def test_a_run_that_is_cancelled_in_a_tool_is_closed_at_once(log):
     results = returns(script.requests[1])
     assert [part.tool_call_id for part in results] == ["1", "2"]
     assert all("may or may not have taken effect" in part.content for part in results)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_run_that_is_cancelled_while_results_are_logged_has_them_once(log, monkeypatch, times):
+    entered, release = threading.Event(), threading.Event()
+    extend = log.extend
+
+    def slowly(rows):
+        rows = list(rows)
+        if rows[0]["type"] == "tool":
+            entered.set()
+            release.wait()
+        return extend(rows)
+
+    monkeypatch.setattr(log, "extend", slowly)
+    script = Script([call("view", id="1", memory="user"), call("view", id="2", memory="user")], "two")
+    task = asyncio.ensure_future(plain(script, [await _memory(), SessionLogCapability(log)], "hi"))
+    await asyncio.to_thread(entered.wait)
+    for _ in range(times):
+        task.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)  # so that whoever does not wait for the log gets there
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [row["tool_call_id"] for row in log.rows() if row["type"] == "tool"] == ["1", "2"]
+    assert _kinds(log)[-1] == "interrupted"
 
 
 async def test_an_answer_that_is_cut_off_is_kept_as_far_as_it_came(log):

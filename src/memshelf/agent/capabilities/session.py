@@ -7,6 +7,7 @@ import copy
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -55,6 +56,7 @@ class SessionLogCapability(SingleCapability):
         self._instructions: str | None = None
         self._all_is_new = False
         self._state_is_new = False
+        self._writing = Lock()  # a request that is cancelled may still be logged while its run is closed already
 
     @override
     def get_ordering(self) -> CapabilityOrdering:
@@ -67,7 +69,7 @@ class SessionLogCapability(SingleCapability):
     @override
     async def for_run(self, ctx: RunContext[object]) -> AbstractCapability[object]:
         run = copy.copy(self)
-        run.__dict__ |= {"_rows": {}, "_sent": {}, "_history": (), "_instructions": None}
+        run.__dict__ |= {"_rows": {}, "_sent": {}, "_history": (), "_instructions": None, "_writing": Lock()}
         return run
 
     @override
@@ -158,6 +160,10 @@ class SessionLogCapability(SingleCapability):
         return new[::-1]
 
     def _log_new(self, ctx: RunContext[object]) -> None:
+        with self._writing:
+            self._write_new(ctx)
+
+    def _write_new(self, ctx: RunContext[object]) -> None:
         new = self._new(ctx)
         found: list[list[Row]] = []
         for message in new:
@@ -254,10 +260,19 @@ def _mark(message: ModelMessage) -> object:
 
 
 async def _finished(write: Callable[[], None]) -> None:
-    """Do it in a thread, and to its end: what follows a cancellation must not overtake it."""
+    """Do it in a thread, and to its end: what follows a cancellation must not overtake it.
+
+    A task may be cancelled again while it waits, as frameworks and impatient users do.
+    """
     task = asyncio.ensure_future(asyncio.to_thread(write))
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as again:
+            cancelled = again
+    error = task.exception()
+    if cancelled is not None:
+        raise cancelled from error
+    if error is not None:
+        raise error
