@@ -241,10 +241,26 @@ async def test_a_mem0_server_is_imported_with_its_key_and_once():
         assert (refused.code, refused.json["error"]) == (3, "unavailable")
         for counts in ({"added": 5, "present": 0}, {"added": 0, "present": 5}):
             imported = await asyncio.to_thread(program, *command, env={"MEM0_API_KEY": "k"})
-            assert imported.json == {"namespace": "ann", **counts}
+            assert imported.json == {"namespace": "ann", **counts, "left_out": 0}
     listed = await asyncio.to_thread(program, "records", "list", "--memory", "user.db#ann", "--json")
     assert [record["text"] for record in listed.json["records"]] == [f"likes tea number {each}" for each in range(5)]
     assert {record["origin"]["kind"] for record in listed.json["records"]} == {"import"}
+
+
+async def test_a_record_of_a_server_that_can_be_none_here_keeps_no_other_away():
+    server = FakeMem0("mem0_oss")
+    blank, _, long = [server.put("ann", text) for text in (" ", "likes tea", "x" * 100_001)]
+    server.put("ann", "likes coffee")
+    command = ("records", "import", "--user", "ann", "--mem0-key", "k", "--memory", "user.db#ann")
+    async with server.served() as url:
+        first = await asyncio.to_thread(program, *command, "--mem0", url)
+        again = await asyncio.to_thread(program, *command, "--mem0", url, "--json")
+    assert (first.code, first.text) == (1, "Imported: 2 records added, 0 were there already, 2 left out\n")
+    assert first.err.splitlines() == [
+        f"Left out {blank}: A record's text is not blank.",
+        f"Left out {long}: A record's text has at most 100000 characters, not 100001.",
+    ]
+    assert again.json == {"namespace": "ann", "added": 0, "present": 2, "left_out": 2}
 
 
 async def test_a_postgresql_database_holds_records_too(postgres_server, tmp_path):

@@ -22,6 +22,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.records.lines import Line, line_of, read_lines
 from memshelf.records.model import MemoryRecord, NewRecord
 from memshelf.records.protocol import RecordStore
+from memshelf.records.text import validate_record_text
 
 if TYPE_CHECKING:
     from memshelf.records.backends.sql.store import SqlRecordStore
@@ -81,7 +82,7 @@ async def import_records(
 
     A line is a JSON object with a `text`, and maybe `at`, `thread`, `origin`, `id` and `replaces`. What is there
     already is not added again, so an import that was stopped is finished by calling it again. A damaged file is refused
-    as a whole.
+    as a whole; of a server, a record that is blank or too long is left out.
 
     \b
     Examples:
@@ -100,9 +101,13 @@ async def import_records(
         with readable_file(str(file)) as read:
             await _from_file(read, place, user, done)
     if as_json:
-        render.document({"namespace": place.namespace, "added": done.added, "present": done.present})
+        left_out = {"left_out": done.left_out} if url is not None else {}  # a file is taken whole
+        render.document({"namespace": place.namespace, "added": done.added, "present": done.present, **left_out})
     else:
-        render.line(f"Imported: {counted(done.added)} added, {done.present} were there already")
+        ending = f", {done.left_out} left out" if done.left_out else ""
+        render.line(f"Imported: {counted(done.added)} added, {done.present} were there already{ending}")
+    if done.left_out:
+        raise click.exceptions.Exit(1)
 
 
 @dataclass(slots=True)
@@ -114,6 +119,7 @@ class _Import:
     """The ids that records had where they come from, and those that they have here."""
     added: int = 0
     present: int = 0
+    left_out: int = 0
 
 
 async def _from_file(read: Callable[[], IO[bytes]], place: RecordPlace, user: str | None, done: _Import) -> None:
@@ -141,12 +147,25 @@ async def _from_server(
         batch = [
             Line(NewRecord(text=record.text, at=record.at or record.updated_at, origin=who), record.id)
             for record in page.records
+            if _is_record(record, done)
         ]
         await _add(store, batch, done)
-        count = done.added + done.present
+        count = done.added + done.present + done.left_out
         progress(count, count if cursor is None else count + _PAGE)
         if cursor is None:
             return
+
+
+def _is_record(record: MemoryRecord, done: _Import) -> bool:
+    """Whether the text of a server's record can be one of ours. One that cannot does not keep the others away."""
+    try:
+        validate_record_text(record.text, max_chars=_MOST_CHARS)
+    except MemoryStoreError as error:
+        reason = error.message.removesuffix("; nothing changed.")
+        render.note(f"Left out {render.visible_line(record.id)}: {reason}.")
+        done.left_out += 1
+        return False
+    return True
 
 
 async def _learn(store: SqlRecordStore, done: _Import) -> None:
