@@ -18,6 +18,7 @@ from bench.measure import Ratio, show
 from bench.recall.datasets import Dataset, facts, load
 from bench.recall.distractors import distractors
 from bench.recall.figures import Figures, evaluate, row
+from bench.recall.messages import in_messages
 from bench.recall.rankers import RANKERS
 from memshelf.embedding.bundled import BundledEmbedder
 from memshelf.embedding.protocol import Vectors
@@ -36,7 +37,8 @@ QUESTIONS += [f"{name}推荐了什么{what}？" for name in ("赵敏", "李强",
 
 async def run(place: Path, data: Path | None = None) -> None:
     ours = [facts(noise, file) for file in ("facts", "more_facts") for noise in (0, 3_000)]
-    for dataset in (*ours, *_datasets(data or DATA)):
+    messages = [in_messages(facts(0, file), sentences) for file in ("facts", "more_facts") for sentences in (2, 5)]
+    for dataset in (*ours, *messages, *_datasets(data or DATA)):
         await _quality(dataset)
     for records in (10_000, 100_000):
         await _speed(place, records)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["EMBEDDED_CHARS", "passages", "sentences"]
+__all__ = ["EMBEDDED_CHARS", "MOST_SENTENCES", "passages", "sentences"]
 
 EMBEDDED_CHARS = 2_000
 """A model sees no more of a text than this."""
 
-_MOST_SENTENCES = 8
+MOST_SENTENCES = 8
+"""So many of a text are looked at on their own."""
+
 _WORTH_SPLITTING = 60
 _SHORTEST = 6
 
@@ -42,5 +44,5 @@ def passages(text: str) -> list[str]:
     whole = whole.rstrip(".。").rstrip() or whole or text[:EMBEDDED_CHARS]
     if len(whole) < _WORTH_SPLITTING:
         return [whole]
-    parts = sentences(whole)[:_MOST_SENTENCES]
+    parts = sentences(whole)[:MOST_SENTENCES]
     return [whole, *parts] if len(parts) > 1 else [whole]

@@ -16,12 +16,11 @@ from typing import Literal, TypeAlias, TypeVar
 
 from memshelf.embedding.default import default_embedder, warn_words_only
 from memshelf.embedding.protocol import Embedder, Vectors
-from memshelf.embedding.text import EMBEDDED_CHARS
 from memshelf.errors import MemoryStoreError
 from memshelf.records.retrieval.answers import answers
 from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
-from memshelf.records.retrieval.question import Meaning, understand, wall_clock
+from memshelf.records.retrieval.question import Meaning, asked, understand, wall_clock
 
 try:
     import numpy as np
@@ -67,7 +66,7 @@ class Recall:
         chosen = default_embedder() if embedder == "default" else embedder
         self.embedder = chosen if np is not None else None
         self._lacks_meaning = embedder is not None and self.embedder is None
-        self._embedding: set[asyncio.Task[Meaning | None]] = set()
+        self._embedding: set[asyncio.Task[list[Meaning] | None]] = set()
         self._said = False
         self._executor: ThreadPoolExecutor | None = None
         self._process = os.getpid()
@@ -120,28 +119,28 @@ class Recall:
         `evidence` is what the caller knows to speak for the query, besides what `Scorer` finds; see `weights.FLOOR`.
         """
         # Half a surrogate pair has no meaning, and no model takes it.
-        query = query[:EMBEDDED_CHARS].encode("utf-8", "replace").decode()
-        if not query.strip() or not len(self.index):
+        texts = [each.encode("utf-8", "replace").decode() for each in asked(query)]
+        if not texts[0].strip() or not len(self.index):
             return []
         self.say_what_is_missing()
-        meaning = await self._meaning_in_time(query)
+        meanings = await self._meanings_in_time(texts)
         moment = wall_clock(now, clock)
 
         def rank() -> list[tuple[int, float]]:
             index = self.index
-            question = understand(query, index, now=moment, meaning=meaning, evidence=evidence)
+            question = understand(texts, index, now=moment, meanings=meanings, evidence=evidence)
             with one_thread():
                 return answers(index, self._scorer.rank(question, limit + _TO_SPARE), limit)
 
         return await self.run(rank)
 
-    async def _meaning_in_time(self, query: str) -> Meaning | None:
+    async def _meanings_in_time(self, texts: list[str]) -> list[Meaning] | None:
         words_from = WORDS_FROM.get()
         if words_from is None:
-            return await self._meaning(query)
+            return await self._meanings(texts)
         left = max(words_from - asyncio.get_running_loop().time(), 0)
         # What it waits for is loaded, or learned, for the next search.
-        embedding = asyncio.create_task(self._meaning(query))
+        embedding = asyncio.create_task(self._meanings(texts))
         self._embedding.add(embedding)
         embedding.add_done_callback(self._embedding.discard)
         if (await asyncio.wait([embedding], timeout=left))[0]:
@@ -149,7 +148,7 @@ class Recall:
         _log.warning("Records are recalled by their words only this time: the embedder is not ready yet.")
         return None
 
-    async def _meaning(self, query: str) -> Meaning | None:
+    async def _meanings(self, texts: list[str]) -> list[Meaning] | None:
         if self.embedder is None:
             return None
         made_by = self.embedder.model, self.embedder.version, self.embedder.dimension
@@ -160,8 +159,8 @@ class Recall:
                 return None
             with one_thread():
                 judgement = _judgements[made_by] = Judgement(examples)
-        vectors = await self._embed([query], query=True)
-        return judgement.of(vectors[0]) if vectors is not None else None
+        vectors = await self._embed(texts, query=True)
+        return [judgement.of(each) for each in vectors] if vectors is not None else None
 
     async def _embed(self, texts: list[str], *, query: bool) -> Floats | None:
         if self.embedder is None:

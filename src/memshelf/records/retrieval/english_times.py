@@ -20,14 +20,14 @@ from memshelf.records.retrieval.days import (
     year,
 )
 
-__all__ = ["english_times"]
+__all__ = ["MONTHS", "english_times"]
 
 _MONTH_NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
-_MONTHS |= {name[:3]: number for name, number in _MONTHS.items()} | {"sept": 9}
+MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
+MONTHS |= {name[:3]: number for name, number in MONTHS.items()} | {"sept": 9}
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _COUNTS = {
     word: count
@@ -54,7 +54,7 @@ _YEAR = r"(?:19|20)\d\d"
 _ISO = re.compile(rf"(?<![\d-])(?P<year>{_YEAR})[-/.](?P<month>\d\d?)(?:[-/.](?P<day>\d\d?))?(?!\d)")
 _DATE = re.compile(
     rf"\b(?:(?P<part>{'|'.join(_PARTS)})[ -]+)?(?:(?P<day>\d\d?)(?:st|nd|rd|th)?(?: of)?,? +)?"
-    rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
+    rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\b\.?"
     rf"(?:,? +(?:the )?(?P<day_after>\d\d?)(?:st|nd|rd|th)?\b(?!\d))?(?:,?(?: of)? *(?P<year>{_YEAR})\b)?",
     re.IGNORECASE,
 )
@@ -111,7 +111,7 @@ def _names_a_month(match: re.Match[str]) -> bool:
 
 
 def _date(match: re.Match[str], year: int) -> Stretch | None:
-    number = _MONTHS[match["month"].lower()]
+    number = MONTHS[match["month"].lower()]
     if match["day"] or match["day_after"]:
         return day(year, number, int(match["day"] or match["day_after"]))
     return month(year, number, _PARTS[match["part"].lower()] if match["part"] else (1, 31))

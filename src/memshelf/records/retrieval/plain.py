@@ -6,7 +6,7 @@ import heapq
 
 from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.question import Question
+from memshelf.records.retrieval.question import Question, Sentence
 from memshelf.records.retrieval.terms import COUNT_BITS, MOST_COUNTED
 from memshelf.records.retrieval.times import closeness
 
@@ -20,10 +20,18 @@ class PlainScorer:
         self._index = index
 
     def rank(self, question: Question, limit: int) -> list[tuple[int, float]]:
+        """At most `limit` slots that answer the question best, in no order, with their scores."""
+        scores: dict[int, float] = {}
+        for sentence in question.sentences:
+            for slot, score in self._scores(sentence).items():
+                scores[slot] = max(score, scores.get(slot, score))
+        return heapq.nlargest(limit, scores.items(), key=lambda item: item[1])
+
+    def _scores(self, sentence: Sentence) -> dict[int, float]:
         index = self._index
-        single, reachable = self._words(question)
+        single, reachable = self._words(sentence)
         if not single:
-            return []
+            return {}
         scale = weights.scale(reachable, len(index))
         scores = {slot: scale * score for slot, score in single.items()}
         for slot, score in single.items():
@@ -32,22 +40,24 @@ class PlainScorer:
                 share = weights.AFTER_QUESTION if index.asks[slot] else weights.AFTER_TURN
                 scores[after] = scores.get(after, 0.0) + scale * share * score
         for slot in scores:
-            if question.times:
-                scores[slot] += weights.TIME * closeness(index.day(slot), question.times)
+            if sentence.times:
+                scores[slot] += weights.TIME * closeness(index.day(slot), sentence.times)
             if index.asks[slot]:
                 scores[slot] += weights.ASKING
-            if question.speaker is not None and index.speakers[slot] == question.speaker:
+            if sentence.speaker is not None and index.speakers[slot] == sentence.speaker:
                 scores[slot] += weights.SPEAKER
-        return heapq.nlargest(limit, scores.items(), key=lambda item: item[1])
+        return scores
 
-    def _words(self, question: Question) -> tuple[dict[int, float], float]:
+    def _words(self, sentence: Sentence) -> tuple[dict[int, float], float]:
         index = self._index
         records, k1, b = len(index), weights.SATURATION, weights.LENGTH_WEIGHT
         average = max(sum(index.lengths) / max(len(index.lengths), 1), 1.0)
         single: dict[int, float] = {}
         reachable = 0.0
-        for term, weight in question.terms.items():
+        for term, (weight, sure) in sentence.terms.items():
             postings = [each for each in index.postings.of(term) if index.alive[each >> COUNT_BITS]]
+            if not (sure or postings):
+                continue
             rarity = weight * weights.rarity(records, len(postings))
             reachable += rarity * (k1 + 1)
             for posting in postings:

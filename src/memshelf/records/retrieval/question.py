@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING
 
-from memshelf.embedding.text import EMBEDDED_CHARS
+from memshelf.embedding.text import EMBEDDED_CHARS, MOST_SENTENCES, sentences
+from memshelf.matching import folded
+from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.terms import query_terms
+from memshelf.records.retrieval.terms import Asked, query_terms
 from memshelf.records.retrieval.times import read_times
 
 if TYPE_CHECKING:
     from memshelf.records.retrieval.vectors import Floats
 
-__all__ = ["Meaning", "Question", "understand", "wall_clock"]
+__all__ = ["Meaning", "Question", "Sentence", "asked", "understand", "wall_clock"]
 
 _MOST_TERMS = 256
 _SOMEBODY = re.compile(
@@ -27,41 +31,73 @@ _SOMEBODY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A question's vector, and how much it is like questions to a memory: about 1 for those, about -1 for others."""
+    """A sentence's vector, and how much it is like questions to a memory: about 1 for those, about -1 for others."""
 
     vector: Floats
     asked_of_memory: float
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """`terms` are hashes with weights; `times` the days that the question names; `speaker` the id of the one speaker
-    whom it names; `speaks_of_somebody` that it is about a person; `evidence` what else speaks for its being one to the
-    memory, in the unit of the floor."""
+class Sentence:
+    """`terms` are the words by their hashes; `times` the days that the sentence names, and `dated` that it names one in
+    full; `speaker` the id of the one speaker whom it names; `speaks_of_somebody` that it is about a person."""
 
-    terms: dict[int, float]
+    terms: dict[int, Asked]
     times: list[Stretch]
+    dated: bool
     speaker: int | None
-    meaning: Meaning | None
     speaks_of_somebody: bool
+    meaning: Meaning | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, or a message that has one somewhere. A record answers it by answering one of its sentences.
+
+    `whole` is the vector of several sentences together, which tells what one of them leaves to the others. `evidence`
+    is what else speaks for a question to the memory, in the unit of the floor.
+    """
+
+    sentences: Sequence[Sentence]
+    whole: Floats | None = None
     evidence: float = 0.0
 
 
-def understand(
-    text: str, index: RecordIndex, *, now: datetime, meaning: Meaning | None, evidence: float = 0.0
-) -> Question:
-    """The question in the first 2,000 characters of `text`, to the records of the index."""
+def asked(text: str) -> list[str]:
+    """What is to be understood of a question: its first 2,000 characters and, if those are several sentences, each of
+    them; neighbours of many stay together."""
     text = text[:EMBEDDED_CHARS]
-    times = read_times(text, now.date(), _years(index, now))
+    parts = sentences(text)
+    if len(parts) < 2:
+        return [text]
+    groups = min(len(parts), MOST_SENTENCES)
+    bounds = [len(parts) * each // groups for each in range(groups + 1)]
+    return [text, *(" ".join(parts[first:end]) for first, end in pairwise(bounds))]
+
+
+def understand(
+    texts: Sequence[str],
+    index: RecordIndex,
+    *,
+    now: datetime,
+    meanings: Sequence[Meaning] | None,
+    evidence: float = 0.0,
+) -> Question:
+    """The question of which `asked` made the texts, to the records of the index, and what the texts mean."""
+    whole = meanings[0].vector if meanings and len(texts) > 1 else None
+    parts = list(zip(texts, meanings or repeat(None)))  # noqa: B905  # one of them has no end
+    return Question([_sentence(*each, index, now) for each in parts[1:] or parts], whole, evidence)
+
+
+def _sentence(text: str, meaning: Meaning | None, index: RecordIndex, now: datetime) -> Sentence:
     named = [number for name, number in index.speaker_names.items() if name in text.casefold()]
-    terms = query_terms(text)
-    return Question(
-        dict(list(terms.items())[:_MOST_TERMS]),
-        times,
+    return Sentence(
+        dict(islice(query_terms(text).items(), _MOST_TERMS)),
+        read_times(text, now.date(), _years(index, now)),
+        any(dates(folded(text))),
         named[0] if len(named) == 1 else None,
-        meaning,
         bool(named) or _SOMEBODY.search(text) is not None,
-        evidence,
+        meaning,
     )
 
 

@@ -12,7 +12,7 @@ from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.columns import Columns, Slots
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.question import Meaning, Question
+from memshelf.records.retrieval.question import Meaning, Question, Sentence
 from memshelf.records.retrieval.times import fading, specificity
 from memshelf.records.retrieval.vectors import Floats, Table
 from memshelf.records.retrieval.words import Words
@@ -38,32 +38,57 @@ class Scorer:
         if self._columns is None or self._columns.version != index.version:
             self._columns = Columns(index)
         columns = self._columns
-        words = Words(index, columns, question.terms)
+        found = [self._without_meaning(each, columns, alone=question.whole is None) for each in question.sentences]
+        scores, matched, evidence = zip(*found, strict=True)
+        best = np.maximum.reduce(scores)
+        meanings = [each.meaning for each in question.sentences if each.meaning is not None]
+        if not meanings or index.table is None:
+            return _best(np.flatnonzero(columns.alive & np.logical_or.reduce(matched)), best, limit)
+        said = [question.evidence + each for each in evidence]
+        return self._with_meaning(meanings, question.whole, index.table, columns, best, said, limit)
+
+    def _without_meaning(
+        self, sentence: Sentence, columns: Columns, *, alone: bool
+    ) -> tuple[Floats, NDArray[np.bool_], float]:
+        """The scores of all slots by words and times, which of them share a word with the sentence, and what there is
+        for its being a question to the memory besides closeness in meaning."""
+        words = Words(self._index, columns, sentence.terms)
         scores = words.scores()
         matched = scores > 0
-        whole = np.maximum(words.covered - np.float32(weights.WHOLE_FROM), 0) / np.float32(1 - weights.WHOLE_FROM)
-        scores += np.float32(weights.WHOLE) * np.where(columns.in_thread, 0, whole)
+        if alone:  # beside others, a short sentence is no name of what is looked for
+            whole = np.maximum(words.covered - np.float32(weights.WHOLE_FROM), 0) / np.float32(1 - weights.WHOLE_FROM)
+            scores += np.float32(weights.WHOLE) * np.where(columns.in_thread, 0, whole)
         part = np.where(columns.in_thread, np.float32(weights.IN_THREAD), np.float32(1))
         scores += weights.ASKING * part * columns.asks
-        timely = _in_time(columns.days, question.times) if question.times else np.zeros(len(scores), np.float32)
+        timely = _in_time(columns.days, sentence.times) if sentence.times else np.zeros(len(scores), np.float32)
         scores += weights.TIME * part * timely
-        if question.speaker is not None:
-            scores += weights.SPEAKER * part * (columns.speakers == question.speaker)
-        if question.meaning is None or index.table is None:
-            return _best(np.flatnonzero(columns.alive & matched), scores, limit)
-        # What there is for the question besides closeness in meaning.
-        evidence = question.evidence + weights.COVERED * words.coverage
-        evidence += weights.SPEAKS_OF_SOMEBODY * question.speaks_of_somebody
-        evidence += weights.IN_TIME * float((timely * columns.alive).max())
-        if words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH:
-            evidence = math.inf
-        return self._with_meaning(question.meaning, index.table, columns, scores, evidence, limit)
+        if sentence.speaker is not None:
+            scores += weights.SPEAKER * part * (columns.speakers == sentence.speaker)
+        timeliest = float((timely * columns.alive).max())
+        covered = words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH
+        if covered or (sentence.dated and timeliest == 1.0):
+            return scores, matched, math.inf
+        evidence = weights.COVERED * words.coverage + weights.SPEAKS_OF_SOMEBODY * sentence.speaks_of_somebody
+        return scores, matched, evidence + weights.IN_TIME * timeliest
 
     @staticmethod
     def _with_meaning(
-        meaning: Meaning, table: Table, columns: Columns, scores: Floats, evidence: float, limit: int
+        meanings: Sequence[Meaning],
+        whole: Floats | None,
+        table: Table,
+        columns: Columns,
+        scores: Floats,
+        evidence: Sequence[float],
+        limit: int,
     ) -> list[tuple[int, float]]:
-        close = table.closeness(meaning.vector)
+        closeness = [table.closeness(each.vector) for each in meanings]
+        most = max(each.asked_of_memory for each in meanings)
+        close = np.maximum.reduce([
+            each - np.float32(weights.BESIDE_THE_POINT * (most - meaning.asked_of_memory))
+            for each, meaning in zip(closeness, meanings, strict=True)
+        ])  # fmt: skip
+        if whole is not None:
+            close = np.maximum(close, table.closeness(whole))
         passages = columns.over_neighbours(close)
         known = columns.alive & ~table.missing()
         mean, deviation = _shrunk(passages[known])
@@ -76,8 +101,11 @@ class Scorer:
         crowd = table.density(candidates)
         scores[candidates] -= share[candidates] * weights.DENSITY * crowd / deviation
         if known[candidates].all():
-            distinct = float((close[candidates] - weights.DENSITY_AT_FLOOR * crowd).max())
-            if distinct + weights.ASKED_OF_MEMORY * meaning.asked_of_memory + evidence < weights.FLOOR:
+            least = weights.FLOOR + weights.DENSITY_AT_FLOOR * crowd
+            if not any(
+                (each[candidates] - least).max() + weights.ASKED_OF_MEMORY * meaning.asked_of_memory + said >= 0
+                for each, meaning, said in zip(closeness, meanings, evidence, strict=True)
+            ):
                 return []
         return _best(candidates, scores, limit)
 

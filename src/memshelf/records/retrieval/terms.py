@@ -8,10 +8,14 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from memshelf.matching import folded
+from memshelf.records.retrieval.dates import dates
 
-__all__ = ["COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "pack", "query_terms", "term_hash", "terms"]
+__all__ = [
+    "COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "Asked", "pack", "query_terms", "term_hash", "terms",
+]  # fmt: skip
 
 INDEXED_CHARS = 32_000
 """Words beyond this many characters of a record are not indexed."""
@@ -20,7 +24,7 @@ COUNT_BITS = 3
 MOST_COUNTED = (1 << COUNT_BITS) - 1
 TERM_BYTES = 4
 
-_SINGLE_WEIGHT = 0.3
+_PART_WEIGHT, _DATE_WEIGHT = 0.3, 3.0
 
 _CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(rf"[0-9]{{1,4}}[年月日号]|[{_CJK}]+|[^\W_{_CJK}]+")
@@ -44,13 +48,12 @@ _PARTICLES = frozenset("的吗呢吧啊呀嘛么我你您他她它们这那哪�
 
 
 def terms(text: str) -> Iterator[str]:
-    """The terms in the order they stand. Case, width, accents and most endings of English words make no difference."""
-    for run in _runs(text):
+    """The terms in the order they stand, then the dates. Case, width, accents and most endings of English words make no
+    difference."""
+    text = folded(text)
+    for run in _RUN.findall(text):
         yield from _pieces(run)
-
-
-def _runs(text: str) -> list[str]:
-    return _RUN.findall(folded(text))
+    yield from (day for day, _ in dates(text))
 
 
 def _pieces(run: str) -> Iterator[str]:
@@ -83,8 +86,9 @@ def pack(text: str) -> bytes:
 
     Of a record in which no word tells anything, such as "No.", the words themselves, so that it can be found at all.
     """
-    counts: Counter[int] = Counter()
-    runs = Counter(_runs(text[:INDEXED_CHARS]))
+    text = folded(text[:INDEXED_CHARS])
+    counts = Counter(term_hash(day) for day, _ in dates(text))
+    runs = Counter(_RUN.findall(text))
     for run, often in runs.items():
         for term in _pieces(run):
             counts[term_hash(term)] += often
@@ -93,13 +97,32 @@ def pack(text: str) -> bytes:
     return packed.tobytes()
 
 
-def query_terms(text: str) -> dict[int, float]:
-    """The hashes of a question's terms, and their weights: a Chinese character says less than a pair, or a word."""
-    weights: dict[int, float] = {}
-    for term in list(terms(text)) or _runs(text):
-        weight = _SINGLE_WEIGHT if len(term) == 1 and not term.isascii() else 1.0
-        weights[term_hash(term)] = weight
-    return weights
+class Asked(NamedTuple):
+    """A term of a question: how much it says that a record holds it, and whether it says something that none does."""
+
+    weight: float
+    sure: bool
+
+
+def query_terms(text: str) -> dict[int, Asked]:
+    """The terms of a question, by their hashes.
+
+    A Chinese character says less than a pair, or a word; and a pair with a character that joins words may be none: 韩是
+    in 老韩是谁, as 过敏 is. A date says more than what it is written in, which stands in other dates, too.
+    """
+    text = folded(text)
+    found = {term_hash(each): _asked(each) for each in list(terms(text)) or _RUN.findall(text)}
+    for day, written in dates(text):
+        parts = (term_hash(part) for run in _RUN.findall(written) for part in _pieces(run))
+        found |= dict.fromkeys(parts, Asked(_PART_WEIGHT, sure=True))
+        found[term_hash(day)] = Asked(_DATE_WEIGHT, sure=False)
+    return found
+
+
+def _asked(term: str) -> Asked:
+    if len(term) == 1 and not term.isascii():
+        return Asked(_PART_WEIGHT, sure=True)
+    return Asked(1.0, sure=len(term) != 2 or _STOP_CHARACTERS.isdisjoint(term))
 
 
 @lru_cache(maxsize=65_536)

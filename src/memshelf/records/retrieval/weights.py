@@ -55,8 +55,12 @@ ASKED_OF_MEMORY, COVERED, SPEAKS_OF_SOMEBODY, IN_TIME, FLOOR = 0.15, 0.1, 0.06, 
 like questions to a memory (`judgement`); both in cosines of the bundled model. Words of the question that a record has
 count for it, and a little that it speaks of somebody ("my", "the user", "他") or of a time that records are of."""
 
+BESIDE_THE_POINT = 0.1
+"""How much less close a sentence of a message counts that is less like a question to a memory than another one."""
+
 COVERED_ENOUGH, WORDS_ENOUGH = 0.5, 2
-"""A record that has half of the words of the question, by rarity, or two of them, is an answer in any case."""
+"""A record that has half of the words of the question, by rarity, or two of them, is an answer in any case; so is one
+of the day that the question names in full."""
 
 REPLACED = 1.0
 """How far a record falls behind the one that replaces it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.columns import Columns, Slots, saturated
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.terms import COUNT_BITS, MOST_COUNTED
+from memshelf.records.retrieval.terms import COUNT_BITS, MOST_COUNTED, Asked
 from memshelf.records.retrieval.vectors import Floats
 
 __all__ = ["Words"]
@@ -16,31 +18,33 @@ __all__ = ["Words"]
 class Words:
     """BM25 over records and, for turns of a conversation, over the passage around them and their whole thread."""
 
-    def __init__(self, index: RecordIndex, columns: Columns, terms: dict[int, float]) -> None:
+    def __init__(self, index: RecordIndex, columns: Columns, terms: Mapping[int, Asked]) -> None:
         self._columns = columns
         self._single = np.zeros(len(index.keys), np.float32)
         self._passage = np.zeros(len(index.keys) if columns.threaded else 0, np.float32)
         self._thread = np.zeros(index.thread_count, np.float32)
         held, count = np.zeros(len(index.keys), np.float32), np.zeros(len(index.keys), np.int32)
         reachable = 0.0
-        for term, weight in terms.items():
+        for term, (weight, sure) in terms.items():
             postings = np.frombuffer(index.postings.of(term), np.uint32)
             slots = (postings >> COUNT_BITS).astype(np.intp)
             there = columns.alive[slots]
             slots, counts = slots[there], (postings[there] & MOST_COUNTED).astype(np.float32)
+            if not (sure or len(slots)):
+                continue
             rarity = weight * weights.rarity(len(index), len(slots))
             reachable += rarity * (weights.SATURATION + 1)
             if len(slots):
                 self._add(slots, counts, rarity)
-                if weight == 1.0:  # a single character may be a part of any word
+                if weight >= 1.0:  # a single character may be a part of any word
                     held[slots] += rarity
-                    count[slots] += 1
+                    count[slots] += int(weight)
         best, every = float(self._single.max()), reachable / (weights.SATURATION + 1)
         self.covered = held / np.float32(every) if every else held
         """The share of the question's words, by rarity, that each record has."""
         self.coverage = float(self.covered.max())
         self.count = int(count.max())
-        """The largest number of them."""
+        """The largest number of them; a date counts for several."""
         self._scale = weights.scale(reachable, len(index))
         self._trust = weights.trust(best, reachable, len(index))
 

@@ -1,0 +1,163 @@
+"""What is asked: a question alone or somewhere in a message, its words, and its dates."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, strategies as st
+
+from memshelf.embedding.text import EMBEDDED_CHARS, MOST_SENTENCES
+from memshelf.records.backends.in_process import InProcessRecordStore
+from memshelf.records.model import NewRecord
+from memshelf.records.retrieval.dates import dates
+from memshelf.records.retrieval.index import Entry, RecordIndex
+from memshelf.records.retrieval.plain import PlainScorer
+from memshelf.records.retrieval.question import asked, understand
+from memshelf.records.retrieval.scoring import Scorer
+from memshelf.records.retrieval.terms import pack, query_terms, term_hash
+
+_NOW = datetime(2026, 5, 20, tzinfo=UTC)
+_FACTS = (
+    "The user is allergic to peanuts.",
+    "Drives an old Volvo estate.",
+    "His sister Marta plays the cello.",
+    "妻子在第三医院做护士。",
+    "Prefers window seats on long flights.",
+    "每周三晚上上德语课。",
+    "The office is closed on the first Monday of the month.",
+    "和大学室友老韩合伙开了一家咖啡馆。",
+)
+
+
+async def _store(texts, embedder="default"):
+    store = InProcessRecordStore(embedder=embedder)
+    await store.add_many(NewRecord(text=text) for text in texts)
+    return store
+
+
+async def _first(store, question):
+    found = await store.search(question, limit=1)
+    return found[0].text if found else None
+
+
+# --- messages with a question somewhere -------------------------------------------------------------------------------
+
+_MESSAGES = [
+    (
+        "Morning! Hope you slept well. Ugh, the train was late again. Which food makes him ill? Let me know when "
+        "you get a chance. The weather is finally nice.",
+        "The user is allergic to peanuts.",
+    ),
+    (
+        "I watched a great film last night about penguins. Anyway, lots going on here. Which instrument does his "
+        "sibling play? Sorry for the long message. Talk soon!",
+        "His sister Marta plays the cello.",
+    ),
+    ("早上好！昨晚睡得怎么样？地铁今天又晚点了。他爱人做什么工作？不好意思消息有点长。", "妻子在第三医院做护士。"),
+]
+
+
+@pytest.mark.parametrize(("message", "answer"), _MESSAGES)
+async def test_a_question_is_answered_in_the_middle_of_a_message(message, answer):
+    async with await _store(_FACTS) as store:
+        assert answer in [found.text for found in await store.search(message, limit=2)]
+
+
+async def test_by_words_a_question_is_answered_in_the_middle_of_a_message():
+    noise = [
+        f"Talked about the {what} again." for what in ("train", "film", "weather", "message", "penguins", "slides")
+    ]
+    message = " ".join(f"I saw the {what} today." for what in ("train", "film", "weather", "penguins"))
+    async with await _store([*noise, "Marta plays the cello in an orchestra."], embedder=None) as store:
+        found = await store.search(f"{message} Who plays the cello? Thanks!", limit=3)
+        assert found[0].text == "Marta plays the cello in an orchestra."
+
+
+def test_of_one_sentence_there_is_nothing_else_to_understand():
+    assert asked("What does he drive?") == ["What does he drive?"]
+    assert asked("他开什么车") == ["他开什么车"]
+
+
+def test_sentences_are_understood_one_by_one_besides_the_whole():
+    assert asked("He is away. What does he drive?") == [
+        "He is away. What does he drive?", "He is away.", "What does he drive?",
+    ]  # fmt: skip
+
+
+@given(st.text(st.sampled_from("ab 。？\n."), max_size=4 * EMBEDDED_CHARS))
+def test_a_message_of_any_length_is_a_few_texts_that_hold_its_beginning(text):
+    whole, *parts = asked(text)
+    assert whole == text[:EMBEDDED_CHARS]
+    assert len(parts) <= MOST_SENTENCES
+    assert not parts or "".join("".join(parts).split()) == "".join(whole.split())
+
+
+def test_both_scorers_take_the_best_of_the_sentences():
+    index = RecordIndex()
+    index.put([Entry(key, 0, pack(text)) for key, text in enumerate(_FACTS)])
+    for scorer in (PlainScorer(index), Scorer(index)):
+        ranked = []
+        for text in ("Volvo. Cello!", "Volvo", "cello"):
+            question = understand(asked(text), index, now=_NOW, meanings=None)
+            ranked.append({slot for slot, _ in scorer.rank(question, 5)})
+        assert ranked[0] == ranked[1] | ranked[2] == {1, 2}
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", ["老韩是谁", "老韩在哪"])
+@pytest.mark.parametrize("embedder", ["default", None])
+async def test_a_name_is_found_whatever_joins_it_to_the_question(question, embedder):
+    async with await _store(_FACTS, embedder) as store:
+        assert await _first(store, question) == "和大学室友老韩合伙开了一家咖啡馆。"
+
+
+def test_only_a_pair_with_a_joining_character_may_be_no_word():
+    terms = query_terms("老韩是谁")
+    assert [terms[term_hash(each)].sure for each in ("老韩", "韩是", "韩")] == [True, False, True]
+
+
+# --- dates ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-03-05", "2026/3/5", "2026.03.05", "2026年3月5日", "2026 年 3 月 5 号", "２０２６年３月５日",
+        "March 5, 2026", "Mar. 5th 2026", "5 March 2026", "5th of March, 2026", "on 2026-03-05T10:30Z",
+        "寄于2026年3月5日。",
+    ],
+)  # fmt: skip
+def test_a_day_is_one_term_however_it_is_written(text):
+    assert term_hash("2026-03-05") in query_terms(text)
+    assert term_hash("2026-03-05") in {each >> 3 for each in memoryview(pack(text)).cast("I")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-02-30", "2026-13-01", "1.2026-03-05", "12026-03-05", "2026-03-056", "2026年3月", "March 2026",
+     "192.168.20.26", "3026-03-05", "2026-03/05", "v2.2026.03.05"],
+)  # fmt: skip
+def test_what_is_no_day_of_the_calendar_is_no_date(text):
+    assert list(dates(text)) == []
+
+
+@given(st.text(st.sampled_from("0123456789-/. 年月日,stmarchy"), max_size=60))
+def test_no_text_breaks_the_reading_of_dates(text):
+    assert all(len(day) == len("2026-03-05") and written in text for day, written in dates(text))
+
+
+@pytest.mark.parametrize("embedder", ["default", None])
+@pytest.mark.parametrize(
+    "question",
+    ["2026年3月5日发生了什么？", "What happened on March 5, 2026?", "anything noted for 2026-03-05?", "5 March 2026"],
+)
+async def test_what_names_a_day_is_found_by_it_in_both_languages(question, embedder):
+    days = [f"2026-{month:02}-{day:02}" for month in (2, 3, 4) for day in (4, 5, 6)]
+    others = [f"Paid the deposit on {day}." for day in days if day != "2026-03-05"]
+    others += ["唐薇2025年3月5日续了保险。", "Nadia sold the car on March 15, 2026."]
+    for record in ("彭飞2026年3月5日签了租约。", "Nadia had knee surgery on March 5, 2026."):
+        async with await _store([*others, record], embedder) as store:
+            assert await _first(store, question) == record
