@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from contextlib import suppress
 
 import pytest
 
-from memshelf import Workspace
+from memshelf import MemoryStoreError, Workspace
 from memshelf.origin import Origin
 from memshelf.workspace.entries import EntryInfo
 from memshelf.workspace.index import INDEX_BYTES, INDEX_LINES, listed_files, rebuilt, updated
@@ -177,3 +179,25 @@ async def test_what_is_no_text_in_an_entrys_place_gives_it_another_name(director
     assert file != "user_tea.md"
     assert (await directory().read_entry(file)).content == "Green."
     assert (workspace.root / "memory" / "user_tea.md").read_bytes() == b"\xff\xfe"
+
+
+async def test_the_index_agrees_with_entries_that_several_write_and_forget_at_a_time(opened):
+    workspaces = [opened(), opened(), opened()]
+
+    async def write(number):
+        await workspaces[number % 3].write_memory_entry(f"Title {number % 2}", f"By {number}.", "user")
+
+    async def forget(number):
+        with suppress(MemoryStoreError):  # it is gone already, or was changed at that moment
+            await workspaces[number % 3].forget(f"user_title_{number % 2}.md")
+
+    async def rebuild(number):
+        await workspaces[number % 3].rebuild_index()
+
+    for _ in range(3):
+        await asyncio.gather(
+            *(each(number) for number in range(12) for each in (write, forget, rebuild)[: 2 + number % 2])
+        )
+        entries = {each.file: each.hook for each in await opened().list_entries()}
+        rows = (await opened().memory_index()).splitlines()
+        assert sorted(rows) == sorted(f"- [Title {file[-4]}](memory/{file}) — {hook}" for file, hook in entries.items())

@@ -81,14 +81,26 @@ class EntryFiles:
                 raise
             self._catalogue.take(path, version, entry)
             if not shown:
-                await self._show(row)
+                await self._show(file, row[file])
             return True
         raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {file}; nothing changed.")
 
-    async def _show(self, rows: dict[str, EntryInfo | None]) -> None:
-        """The entry stands; the index is only a view of it, which the next write or a rebuild completes."""
+    async def _show(self, file: str, entry: EntryInfo | None) -> None:
+        """Give the index the row of an entry, `None` for none, and again if the file was changed meanwhile: the last
+        of several writers may have been overtaken on its way to the index.
+
+        The entry stands; the index is only a view of it, which the next write or a rebuild completes.
+        """
         try:
-            await self._index.update(rows)
+            for attempt in range(TRIES):
+                await self._index.update({file: entry})
+                found = await find_text(self._store, self._catalogue.path_of(file))
+                now = read_entry_file(file, found.text).info if found is not None else None
+                now = now if now is None or now.source == "confirmed" else None
+                if now == entry:
+                    return
+                entry = now
+                await give_way(attempt)
         except MemoryStoreError as error:
             _log.warning("The memory index could not be updated (%s); the entries themselves are right.", error.code)
 
@@ -121,6 +133,6 @@ class EntryFiles:
             async with self._catalogue.changing(path):
                 await self._store.delete(path, expected=current.version, origin=origin)
         self._catalogue.forget(path)
-        await self._show({self._catalogue.file_of(path): None})
+        await self._show(self._catalogue.file_of(path), None)
         if current is None:
             raise MemoryStoreError("not_found", f"There is no entry {self._catalogue.file_of(path)}.")

@@ -29,6 +29,7 @@ from memshelf.workspace.entries import (
 from memshelf.workspace.experiences import EXPERIENCE_INDEX, Experiences
 from memshelf.workspace.rules import RuleFile, repository_rules, stored_rules, warn_of_problems
 from memshelf.workspace.snapshot import WorkspaceSnapshot, snapshot_of
+from memshelf.workspace.turns import TRIES, give_way
 from memshelf.workspace.user import UserMemory
 from memshelf.workspace.users import OpenedUsers, UserStores, checked_user
 
@@ -307,9 +308,16 @@ class Workspace:
     async def rebuild_index(self) -> None:
         """Make the rows of MEMORY.md agree with the entries. Rows that are right stay as they are, and so does every
         line that is no row. The newest entries that fit are listed."""
-        user = self._user
-        await user.catalogue.refresh()
-        await user.index.rebuild(each for each in user.catalogue.newest()[::-1] if each.source == "confirmed")
+        user, listed = self._user, None
+        for attempt in range(TRIES):
+            await user.catalogue.refresh()
+            entries = [each for each in user.catalogue.newest()[::-1] if each.source == "confirmed"]
+            if entries == listed:  # nobody wrote meanwhile
+                return
+            await user.index.rebuild(entries)
+            listed = entries
+            if attempt:
+                await give_way(attempt)
 
     async def rules(self, cwd: str | os.PathLike[str] | None = None) -> list[RuleFile]:
         """The user's AGENTS.md, then with `cwd` those of its repository, from the root down to that directory.
