@@ -74,6 +74,22 @@ async def test_a_path_that_was_found_free_is_looked_at_again_after_it_was_taken_
     assert (await store.verify()).intact
 
 
+async def test_what_comes_into_the_way_or_goes_out_of_it_in_the_same_commit_is_seen(store):
+    versions = await created(store, "gone", "old/a.md")
+    calls = [
+        *(store.write(path, "x", expected=None, origin=ANYONE) for path in ("x", "x/y", "d/e/f", "d/e/g", "d/e", "d")),
+        store.delete("gone", expected=versions["gone"], origin=ANYONE),
+        *(store.write(path, "x", expected=None, origin=ANYONE) for path in ("gone/now", "gone")),
+        store.move("old/a.md", "new/a.md", expected=versions["old/a.md"], origin=ANYONE),
+        *(store.write(path, "x", expected=None, origin=ANYONE) for path in ("new", "new/a.md/b", "old", "old/b")),
+    ]
+    taken = "already_exists"
+    codes = ["done", taken, "done", "done", taken, taken, "done", "done", taken, "done", taken, taken, "done", taken]
+    assert await outcomes(*calls) == codes
+    assert [entry.path for entry in await store.list()] == ["d/e/f", "d/e/g", "gone/now", "new/a.md", "old", "x"]
+    assert (await store.verify()).intact
+
+
 async def test_a_tool_call_that_comes_twice_in_one_commit_is_made_once(store):
     versions = await created(store, "a.md", "b.md")
     call = Origin(run_id="run", tool_call_id="call")

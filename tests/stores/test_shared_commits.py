@@ -112,6 +112,34 @@ async def test_changes_of_the_same_memories_in_one_commit_stand_on_each_other(sh
     assert (report.intact, report.versions) == (True, 4 * 5)
 
 
+async def test_memories_that_come_and_go_in_one_commit_are_in_each_others_way_and_never_in_their_own(
+    shelf, workspace, store
+):
+    memories = Memories(shelf, workspace, store)
+    a, b, c = [await memories.create(path, "x", origin=Origin()) for path in ("/a", "/b/b", "/c")]
+    calls = [
+        memories.update(a.id, path="/a/b", origin=Origin()),
+        memories.update(b.id, path="/b", origin=Origin()),
+        memories.create("/a", "x", origin=Origin()),
+        memories.create("/b/b", "x", origin=Origin()),
+        memories.delete(c.id, origin=Origin()),
+        memories.create("/c/c", "x", origin=Origin()),
+        memories.create("/c", "x", origin=Origin()),
+        memories.create("/a/c", "x", origin=Origin()),
+        memories.update(b.id, path="/a/c/d", origin=Origin()),
+        memories.update(b.id, path="/d/d", origin=Origin()),
+        memories.create("/d", "x", origin=Origin()),
+        memories.create("/b/b", "x", origin=Origin()),
+    ]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    codes = [getattr(each, "code", "done") for each in outcomes]
+    taken = "already_exists"
+    assert codes == ["done", "done", taken, taken, "done", "done", taken, "done", taken, "done", taken, "done"]
+    page = await memories.page(limit=100)
+    assert [each.path for each in page.items] == ["/a/b", "/a/c", "/b/b", "/c/c", "/d/d"]
+    assert (await Verification(shelf, workspace, store).verify()).intact
+
+
 async def test_a_change_that_the_database_refuses_is_its_callers_alone_whoever_shares_its_commit(
     shelf, workspace, store
 ):

@@ -25,7 +25,7 @@ class Together:
     for how the rows stand that all have locked, of which the last counts.
     """
 
-    __slots__ = ("_ahead", "_announced", "_connection", "_stands", "_waiting", "failed", "left")
+    __slots__ = ("_ahead", "_announced", "_connection", "_stands", "_waiting", "failed", "left", "several")
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection  # asyncpg has no types
@@ -33,6 +33,8 @@ class Together:
         self._ahead: dict[_Key, dict[str, Row | None]] = {}
         self._waiting: list[Change] = []
         self._stands: dict[tuple[str, object], Change] = {}
+        self.several = False
+        """Whether there are several scripts."""
         self.left: object | None = None
         """What the last script that succeeded has left."""
         self.failed = False
@@ -69,9 +71,6 @@ class Together:
         if found is None or sql not in found:
             keys = self._announced.pop(sql, set()) | {key}
             await self.flush()
-            if len(keys) == 1:
-                row: Row | None = await self._connection.fetchrow(for_one_key(sql, len(key)), owner, *key)
-                return row
             await self._look_ahead(sql, owner, keys)
             found = self._ahead[key]
         return found[sql]
@@ -135,6 +134,10 @@ class PostgresTransaction:
         if self._together is not None:
             return await self._together.row(sql, owner, key)
         return await self.fetch_one(for_one_key(sql, len(key)), owner, *key)
+
+    async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:
+        together = self._together
+        return together is not None and together.several and await together.row(sql, owner, (key,)) is None
 
     def forget(self, *key: str) -> None:
         if self._together is not None:
@@ -230,10 +233,13 @@ def _for_many_rows(sql: str, types: tuple[str, ...]) -> str:
 
 @cache
 def _for_many_keys(sql: str, parts: int) -> str:
-    if parts == 1:
-        return sql.format(key="= ANY($2::text[])")
+    """A query for keys whose parts are in arrays. Each key is looked up by itself: on a table that was filled just now,
+    of which PostgreSQL has no statistics yet, a plan for all of them at once may read the whole memory."""
     arrays = ", ".join(f"${number}::text[]" for number in range(2, 2 + parts))
-    return sql.format(key=f"IN (SELECT * FROM unnest({arrays}))")  # noqa: S608  # no value
+    names = ", ".join(f"key_{number}" for number in range(parts))
+    each = ", ".join(f"keys.key_{number}" for number in range(parts))
+    looked_up = sql.format(key=f"= ({each})", value=each)
+    return f"SELECT found.* FROM unnest({arrays}) AS keys ({names}), LATERAL ({looked_up} OFFSET 0) AS found"  # noqa: S608  # no value
 
 
 def _renumbered(sql: str, before: int) -> str:

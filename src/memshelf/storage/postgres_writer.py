@@ -185,6 +185,7 @@ class Writer:
             if done == 0 or key != jobs[done - 1].key:
                 together = Together(connection)
             alike = [job for job in jobs[done:] if job.key == key]
+            together.several = together.several or len(alike) > 1
             if not await _run_alike(connection, alike, together):
                 return False
             done += len(alike)

@@ -95,6 +95,9 @@ class _Transaction:
     async def fetch_keyed(self, sql: str, owner: int, *key: str) -> Row | None:
         return await self.fetch_one(for_one_key(sql, len(key)), owner, *key)
 
+    async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:  # noqa: ARG002  # it asks for one at a time
+        return False
+
     def forget(self, *key: str) -> None:
         pass
 

@@ -58,6 +58,11 @@ class Transaction(Protocol):
         """
         ...
 
+    async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:
+        """Whether a query finds nothing for a key, if an engine looks that up for several scripts at once; otherwise
+        `False`, and the script asks in its own way. Here `{value}` may stand for the key itself."""
+        ...
+
     def forget(self, *key: str) -> None:
         """What any query found for a key changes, and be it nothing: the next script asks again. `execute` forgets
         everything."""

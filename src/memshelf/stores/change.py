@@ -131,7 +131,7 @@ async def changed(opened: Opened, request: Request, current: Current | None, ori
 
 async def _require_free(opened: Opened, path: str | None, own: str) -> None:
     """A memory is never in its own way: `/a` may become `/a/b`."""
-    if path is None:
+    if path is None or await opened.memory.free(path):
         return
     paths = (path, *ancestors(path))
     marks = ", ".join(f"${number}" for number in range(5, len(paths) + 5))

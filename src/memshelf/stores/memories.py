@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import askable
+from memshelf.files.backends.sql.paths import obstacles
 from memshelf.files.decide import Delete, Write
 from memshelf.origin import Origin
 from memshelf.storage.ids import from_micros
@@ -50,7 +51,7 @@ class Memories(StoreAccess):
             request = Write(file_path, content, None, description)
             return await changed(opened, request, None, origin, self.shelf)
 
-        return await self.write(create, keeps=True)
+        return await self.write(create, keeps=True, announced=obstacles(file_path))
 
     async def retrieve(self, memory_id: str, *, content: bool = True) -> Memory:
         """`content` says whether to read it as well."""
@@ -121,7 +122,8 @@ class Memories(StoreAccess):
                 return current.memory
             return await changed(opened, request, current, origin, self.shelf)
 
-        return await self.write(update, keeps=True, announced=[(CURRENT_MEMORY, (askable(memory_id),))])
+        announced = [(CURRENT_MEMORY, (askable(memory_id),)), *(obstacles(file_path) if file_path is not None else ())]
+        return await self.write(update, keeps=True, announced=announced)
 
     async def delete(self, memory_id: str, *, expected_sha256: str | None = None, origin: Origin) -> None:
         """Remove a memory; its versions stay. `version_mismatch` when its content has another hash."""

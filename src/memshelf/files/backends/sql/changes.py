@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import LIVE_FILE, VERSION_OF_CALL, Head, Live, Memory, find_memory
+from memshelf.files.backends.sql.memory import VERSION_OF_CALL, Head, Live, Memory, find_memory
+from memshelf.files.backends.sql.paths import LIVE_FILE, forget_free, obstacles
 from memshelf.files.chain import SALT_BYTES, Facts, commitment, genesis, link
 from memshelf.files.decide import Commit, Move, Request, Write, decide, replay
 from memshelf.files.model import Version
@@ -79,6 +80,8 @@ def announced(request: Request, origin: Origin) -> list[Keyed]:
         looked_up.append((LIVE_FILE, (request.loads,)))
     if origin.run_id is not None and origin.tool_call_id is not None:
         looked_up.append((VERSION_OF_CALL, (origin.run_id, origin.tool_call_id)))
+    if request.must_be_free is not None:
+        looked_up += obstacles(request.must_be_free)
     return looked_up
 
 
@@ -165,11 +168,13 @@ async def record(
     else:
         live = _MOVE_FILE, (facts.id, size, line, memory.id, before.file.path, commit.path)
     changes: list[Change] = [(_INSERT_VERSION, version), live]
+    transaction = memory.transaction
+    transaction.forget(facts.file_id)
+    if before is not None:
+        transaction.forget(before.file.path)
     if before is None or facts.moved:
         changes.append((_INSERT_PLACE, (memory.id, commit.path, facts.file_id)))
-    transaction = memory.transaction
-    for gone in (facts.file_id, commit.path, before.file.path if before is not None else commit.path):
-        transaction.forget(gone)
+        forget_free(transaction, commit.path)
     if origin.run_id is not None and origin.tool_call_id is not None:
         transaction.forget(origin.run_id, origin.tool_call_id)
     await transaction.change(*changes, stands=(_MOVE_HEAD, (memory.id, facts.seq, sealed, files)))

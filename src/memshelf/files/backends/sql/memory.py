@@ -10,6 +10,7 @@ from itertools import accumulate, takewhile
 from typing import Any
 
 from memshelf.errors import MemoryStoreError
+from memshelf.files.backends.sql.paths import LIVE_FILE, obstacles
 from memshelf.files.chain import Facts, Stored
 from memshelf.files.decide import Recorded, ancestors
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, Version, VersionPage
@@ -19,7 +20,6 @@ from memshelf.storage.transaction import Row, Transaction
 
 __all__ = [
     "BASIC_FIELDS",
-    "LIVE_FILE",
     "STORED_FIELDS",
     "VERSION_FIELDS",
     "VERSION_OF_CALL",
@@ -47,17 +47,11 @@ STORED_FIELDS = (
 )
 """What `stored_of` makes a version of that the chain is checked against."""
 
-LIVE_FILE = (
-    "SELECT f.path, v.content, f.version_id, f.file_id, f.description, f.created_at FROM files f "
-    "JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.path {key}"
-)
-"""For `Transaction.fetch_keyed`: the file at a path."""
-
 VERSION_OF_CALL = (
     f"SELECT run_id, tool_call_id, {VERSION_FIELDS} FROM file_versions "  # noqa: S608  # no value
     "WHERE memory_id = $1 AND (run_id, tool_call_id) {key}"
 )
-"""The same: what a run's tool call wrote."""
+"""For `Transaction.fetch_keyed`: what a run's tool call wrote."""
 
 _SELECT_VERSION = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1"  # noqa: S608  # no value
 _MOST_TEXTS = 1_000
@@ -182,9 +176,16 @@ class Memory:
         _, content, version_id, file_id, description, created_at = row
         return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at)
 
+    async def free(self, path: str) -> bool:
+        """Whether it is known already that nothing is in the way of a file at the path."""
+        for sql, key in obstacles(path):
+            if not await self.transaction.finds_nothing(sql, self.id, *key):
+                return False
+        return True
+
     async def in_the_way(self, path: str | None) -> FileText | None:
         """A file at the path or above it, or else the first one below it."""
-        if path is None:
+        if path is None or await self.free(path):
             return None
         paths = (path, *ancestors(path))
         marks = ", ".join(f"${number}" for number in range(4, len(paths) + 4))
