@@ -302,10 +302,39 @@ def test_a_query_that_breaks_a_rule(service, query):
 
 @pytest.mark.parametrize(
     "query",
-    ["created_at[gte]=yesterday", "created_at[gte]=2026-01-01T00:00:00", "created_at%5Blte%5D=", "operation=renamed"],
+    [
+        "created_at[gte]=yesterday",
+        "created_at[gte]=2026-01-01T00:00:00",
+        "created_at[gte]=2026",
+        "created_at[gte]=1767225600",
+        "created_at%5Blte%5D=",
+        "operation=renamed",
+    ],
 )
 def test_a_filter_that_breaks_a_rule(service, query):
     refused(service.get(f"/v1/memory_stores/{service.store()}/memory_versions?{query}"), 400)
+
+
+def test_a_time_may_have_any_offset_with_its_plus_encoded_or_not(service):
+    store = service.store()
+    service.memory(store, "/a")
+    for moment, found in (
+        ("2026-01-01T08:00:00+08:00", 1),
+        ("2026-01-01T08:00:00%2B08:00", 1),
+        ("2999-01-01t00:00:00.123456789z", 0),
+        ("2998-12-31T16:00:00-08:00", 0),
+    ):
+        reply = service.get(f"/v1/memory_stores/{store}/memory_versions?created_at[gte]={moment}")
+        assert (reply.status, len(reply.json["data"])) == (200, found), reply.data
+
+
+def test_a_number_is_no_time_since_when_everything_would_be_undone(service):
+    store = service.store()
+    service.memory(store, "/a")
+    author = service.get(f"/v1/memory_stores/{store}/memory_versions").json["data"][0]["created_by"]
+    for since in (2026, "2026", 1.5, True, None, "2026-01-01"):
+        refused(service.post(f"/v1/memshelf/memory_stores/{store}/undo", {"actor": author, "since": since}), 400)
+    assert len(service.get(f"/v1/memory_stores/{store}/memories").json["data"]) == 1
 
 
 def test_ids_of_every_kind_are_only_unknown(service):

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.model import FileText, GrepMatch, Version
+from memshelf.service.wire.requests import Moment
 
 __all__ = [
     "ChangedAnswer",
@@ -122,7 +123,7 @@ class GrepQuery(_Query):
 
 class FileVersionsQuery(_Query):
     path: str | None = None
-    since: AwareDatetime | None = None
+    since: Moment | None = None
     limit: Annotated[int, Field(ge=1, le=50)] = 50
     cursor: str | None = None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 __all__ = [
     "CreateMemory",
@@ -17,6 +19,7 @@ __all__ = [
     "ListSessions",
     "ListStores",
     "ListVersions",
+    "Moment",
     "MomentQuery",
     "Nothing",
     "RestoreVersion",
@@ -39,6 +42,20 @@ Path = Annotated[str, Field(json_schema_extra={"pattern": "^(/[^/]+){1,20}$", "m
 Prefix = Annotated[
     str, Field(json_schema_extra={"pattern": "^/([^/]+/)*$"}, description='"/", or starts and ends with "/".')
 ]
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?) ?([Zz]|[+-]?\d\d:?\d\d)")
+
+
+def _time(text: object) -> object:
+    """What must be a time with its time zone. A number is none, which would be taken for seconds since 1970; the `+` of
+    an offset that is not percent-encoded arrives as a space."""
+    parts = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if parts is None:
+        raise PydanticCustomError("time", "Input should be an RFC 3339 time, such as 2026-09-17T08:00:00Z")
+    time, offset = parts.groups()
+    return f"{time}{'+' if offset[0].isdigit() else ''}{offset}"
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_time)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -74,8 +91,8 @@ class UpdateStore(_Body):
 
 
 class _CreatedRange(_Paged):
-    created_at_gte: Annotated[AwareDatetime | None, Field(alias="created_at[gte]")] = None
-    created_at_lte: Annotated[AwareDatetime | None, Field(alias="created_at[lte]")] = None
+    created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
+    created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
 
 
 class ListStores(_CreatedRange):
@@ -149,8 +166,8 @@ class CreateSession(_Body):
 
 
 class ListSessions(_CreatedRange):
-    created_at_gt: Annotated[AwareDatetime | None, Field(alias="created_at[gt]")] = None
-    created_at_lt: Annotated[AwareDatetime | None, Field(alias="created_at[lt]")] = None
+    created_at_gt: Annotated[Moment | None, Field(alias="created_at[gt]")] = None
+    created_at_lt: Annotated[Moment | None, Field(alias="created_at[lt]")] = None
     memory_store_id: str | None = None
     agent_id: str | None = None
     statuses: list[Status] = Field(default_factory=list)
@@ -182,11 +199,11 @@ class UndoActor(_Body):
 
 class UndoChanges(_Body):
     actor: UndoActor
-    since: Annotated[AwareDatetime, Field(strict=False)]
+    since: Annotated[Moment, Field(strict=False)]
 
 
 class MomentQuery(_Paged):
-    at: AwareDatetime
+    at: Moment
     path_prefix: Prefix = "/"
     view: View = "basic"
 
