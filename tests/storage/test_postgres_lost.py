@@ -150,6 +150,37 @@ async def test_a_commit_whose_answer_is_lost_is_unconfirmed_for_all_who_shared_i
     assert (await words(engine))[-1] == "c"
 
 
+async def joined(engine, first_word, *others):
+    """Writes of words, of which all but the first come while it runs, and join its commit."""
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def hold(transaction):
+        await insert(first_word)(transaction)
+        reached.set()
+        await go.wait()
+
+    first = asyncio.ensure_future(engine.write(hold, key=1))
+    await reached.wait()
+    rest = [asyncio.ensure_future(engine.write(insert(word), key=1)) for word in others]
+    await asyncio.sleep(0)
+    go.set()
+    return await asyncio.gather(first, *rest, return_exceptions=True)
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+async def test_a_commit_whose_answer_is_lost_is_unconfirmed_for_all_who_joined_it(engine, line, delivered):
+    line.cut_at(b"COMMIT", delivered=delivered)
+    assert [error.code for error in await joined(engine, "a", "b", "c")] == ["write_unconfirmed"] * 3
+    assert await words(engine) == (["a", "b", "c"] if delivered else [])
+
+
+async def test_a_connection_that_is_lost_under_those_who_joined_is_made_up_for(engine, line):
+    line.cut_at(b"the last")
+    assert not any(isinstance(each, Exception) for each in await joined(engine, "a", "b", "the last"))
+    assert await words(engine) == ["a", "b", "the last"]
+    assert line._words is None  # it was cut
+
+
 async def test_a_line_that_is_lost_again_and_again_is_unavailable(engine, line):
     async def cut(transaction):
         line.cut()
