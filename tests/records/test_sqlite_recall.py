@@ -53,6 +53,27 @@ async def test_a_failing_embedder_loses_no_record_and_is_said_once(tmp_path, has
     assert len(_models(tmp_path)) == 3
 
 
+@pytest.mark.parametrize("model", [None, "hashing"])
+async def test_a_store_that_has_seen_much_finds_what_one_that_was_just_opened_finds(tmp_path, hashing, model):
+    def opened():
+        return SqliteRecordStore(tmp_path / "memory.db", embedder=hashing() if model else None)
+
+    words = ["tea", "coffee", "milk", "juice", "water"]
+    async with opened() as store:
+        added = []
+        for each in range(40):
+            thread = f"t{each % 3}" if each % 2 else None
+            text = f"{words[each % 5]} with {words[each % 3]} {words[each % 4]} {each}"
+            added.append(await store.add(text, thread=thread))
+            await store.search("tea", limit=5)
+        for record in added[::3]:
+            await store.delete(record.id)
+        await store.update(added[1].id, "tea and water")
+        async with opened() as fresh:
+            for question in words:
+                assert await store.search(question, limit=20) == await fresh.search(question, limit=20)
+
+
 @pytest.mark.parametrize("answer", [[], [[1.0] * 32], [[1.0] * 31] * 2, [[float("nan")] * 32] * 2, [[1e300] * 32] * 2])
 async def test_an_answer_that_is_not_one_vector_a_text_is_no_vector(tmp_path, hashing, answer):
     embedder = hashing()

@@ -28,17 +28,21 @@ class Columns:
         self.speakers = np.array(index.speakers, np.int32)
         self.asks = np.array(index.asks, np.float32)
         self.days = np.array(index.at, np.int64) // MICROS_A_DAY + EPOCH_DAY
+        there = np.flatnonzero(self.alive)
+        self.in_order = there[np.argsort(np.array(index.keys, np.int64)[there], kind="stable")]
+        """The slots of the records that there are, in the order they were added."""
         self.in_thread = self.threads >= 0
         self.threaded = bool(self.in_thread.any())
         lengths = np.array(index.lengths, np.float32)
         self.norms = _norms(lengths, lengths[self.alive])
         if self.threaded:
+            living = self.in_thread & self.alive
             passages = lengths.copy()
             for beside in self._reached():
                 passages += np.where(beside >= 0, lengths[beside], 0.0)
-            self.passage_norms = _norms(passages, passages[self.in_thread])
-            whole = np.bincount(self.threads[self.in_thread], lengths[self.in_thread], index.thread_count)
-            self.thread_norms = _norms(whole.astype(np.float32), whole.astype(np.float32))
+            self.passage_norms = _norms(passages, passages[living])
+            whole = np.bincount(self.threads[living], lengths[living], index.thread_count).astype(np.float32)
+            self.thread_norms = _norms(whole, whole[whole > 0])
 
     def _reached(self) -> list[Slots]:
         """For each slot, the ones up to `PASSAGE_REACH` turns before and after it."""

@@ -98,7 +98,7 @@ class Scorer:
         scores[~columns.alive] = -np.inf
         candidates = _top(scores, max(weights.CANDIDATES, 4 * limit))
         candidates = candidates[columns.alive[candidates]]
-        crowd = table.density(candidates)
+        crowd = table.density(candidates, columns.in_order)
         scores[candidates] -= share[candidates] * weights.DENSITY * crowd / deviation
         if known[candidates].all():
             least = weights.FLOOR + weights.DENSITY_AT_FLOOR * crowd

@@ -42,7 +42,7 @@ class Table:
         self._missing = array("B")
         self._density = array("f")
         self._sample: Floats | None = None
-        self._sampled_at = 0
+        self._sampled: NDArray[np.intp] | None = None
 
     def extend(self, stored: Sequence[bytes | None]) -> None:
         """The vectors of the next slots, each as rows of float16."""
@@ -73,21 +73,23 @@ class Table:
         """The slots that have no vector."""
         return np.frombuffer(self._missing, np.bool_)
 
-    def density(self, slots: NDArray[np.intp]) -> Floats:
-        """How close records are to the closest of a sample of all of them."""
-        sample = self._sample_rows()
+    def density(self, slots: NDArray[np.intp], of: NDArray[np.intp]) -> Floats:
+        """How close records are to the closest of a sample of those that there are, whose slots are `of`.
+
+        The same records give the same sample, whatever was removed before and whenever the index was read.
+        """
+        sample = self._sample_rows(of)
         known = np.frombuffer(self._density, np.float32)
         unknown = slots[np.isnan(known[slots])]
         if len(unknown):
             known[unknown] = _density(self.wholes.rows()[unknown], sample)
         return known[slots].copy()
 
-    def _sample_rows(self) -> Floats:
-        count = self.wholes.count
-        if self._sample is None or not self._sampled_at / 2 <= count <= self._sampled_at * 2:
-            at = np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.intp)
-            self._sample, self._sampled_at = self.wholes.rows()[at].copy(), count
-            self._density = array("f", [np.nan]) * count
+    def _sample_rows(self, of: NDArray[np.intp]) -> Floats:
+        if self._sample is None or self._sampled is not of:
+            at = of[np.linspace(0, len(of) - 1, min(len(of), _SAMPLE)).astype(np.intp)]
+            self._sample, self._sampled = self.wholes.rows()[at].copy(), of
+            self._density = array("f", [np.nan]) * self.wholes.count
         return self._sample
 
 
