@@ -452,6 +452,35 @@ def test_a_body_in_the_smallest_chunks_is_read(service):
     assert reply.startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.parametrize("wanted", ["h2c", "websocket", "TLS/1.0, HTTP/2"])
+@pytest.mark.parametrize("pieces", [1, 7, 1_000])
+def test_a_request_that_asks_for_another_protocol_stays_one(service, wanted, pieces):
+    """Such as Java's, which asks for HTTP/2 with the first request of a connection: its body is read all the same."""
+    asking = (f"upgrade: {wanted}", "connection: Upgrade, HTTP2-Settings", "http2-settings: AAMAAABk")
+    body = json.dumps({"name": f"asks for {wanted}"}).encode()
+    named = ("content-type: application/json", f"content-length: {len(body)}")
+    chunked = b"5\r\n" + body[:5] + b"\r\n" + b"%x\r\n" % len(body[5:]) + body[5:] + b"\r\n0\r\n\r\n"
+    sent = (
+        head(service, "POST", "/v1/memory_stores", *asking, *named)
+        + body
+        + head(service, "GET", "/v1/memory_stores", *asking)
+        + head(service, "POST", "/v1/memory_stores", *CHUNKED, *asking)
+        + chunked
+        + head(service, "GET", "/v1/nothing", "connection: close")
+    )
+    size = -(-len(sent) // pieces)
+    reply = exchange(service, *(sent[at : at + size] for at in range(0, len(sent), size)))
+    assert [part[:3] for part in reply.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"200", b"404"]
+    stores = service.get("/v1/memory_stores").json["data"]
+    assert [store["name"] for store in stores] == [f"asks for {wanted}"] * 2
+
+
+def test_many_requests_for_another_protocol_at_once(service):
+    asking = head(service, "GET", "/v1/nothing", "upgrade: h2c", "connection: upgrade")
+    reply = exchange(service, asking * 800 + head(service, "GET", "/v1/nothing", "connection: close"))
+    assert reply.count(b"HTTP/1.1 404 ") == 801
+
+
 def test_a_body_where_none_belongs(service):
     store = service.store()
     assert service.post(f"/v1/memory_stores/{store}/archive", {}).status == 200

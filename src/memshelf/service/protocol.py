@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httptools
 from pydantic_core import to_json
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -46,6 +47,8 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._read = 0
         """How many bytes came since the last message was complete; all but what is body belong to heads."""
         self._body = 0
+        self._again = b""
+        """The head of a request that asks for another protocol, without asking for it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -56,8 +59,21 @@ class _LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._read += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        while True:
+            self._read += len(data)
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                # The parser takes what follows the head, also a body, for another protocol. We speak no other, and the
+                # request stays a request: clients that would like HTTP/2 ask for it with the first one.
+                data, self._again, self._read = self._again + data[upgrade.args[0] :], b"", 0
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            except httptools.HttpParserError:
+                self.send_400_response("")
+                return
         # The parser keeps what it has of a line, and uvicorn every header, also those after a body in chunks.
         if self._read - self._body > self.head_bytes + _FRAMING * self._body:
             message = f"The head of a request has at most {self.head_bytes} bytes."
@@ -74,10 +90,18 @@ class _LimitedProtocol(HttpToolsProtocol):
             self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
 
     def on_headers_complete(self) -> None:
+        method = self.parser.get_method()
+        if self.parser.should_upgrade() and method != b"CONNECT":
+            lines = [b"%s %s HTTP/%s" % (method, self.url, self.parser.get_http_version().encode())]
+            lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+            self._again = b"\r\n".join((*lines, b"", b""))
+            return
         self._stop_timers()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        if self._again:
+            return
         self._complete = True
         self._read = self._body = 0
         super().on_message_complete()
