@@ -76,9 +76,12 @@ class Together:
         return found[sql]
 
     async def _look_ahead(self, sql: str, owner: int, keys: set[_Key]) -> None:
-        columns = [list(column) for column in zip(*keys, strict=True)]
+        columns = [[*column] for column in zip(*keys, strict=True)]
         try:
-            rows = await self._connection.fetch(_for_many_keys(sql, len(columns)), owner, *columns)
+            if len(keys) == 1:
+                rows = await self._connection.fetch(for_one_key(sql, len(columns)), owner, *next(iter(keys)))
+            else:
+                rows = await self._connection.fetch(_for_many_keys(sql, len(columns)), owner, *columns)
         except BaseException:
             self.failed = True
             raise

@@ -102,8 +102,8 @@ class Writer:
     def _join(self, jobs: list[_Job]) -> bool:
         """Add the jobs that came while these ran and may share their commit; whether there were any."""
         last = jobs[-1].key
-        if last is None or jobs is not self._running:  # what is tried once more, one by one, is tried alone
-            return False
+        if not self._waiting or last is None or jobs is not self._running:
+            return False  # what is tried once more, one by one, is tried alone
         joining = self._take(_MOST_PER_COMMIT - len(jobs), last)
         jobs += joining
         return bool(joining)

@@ -127,4 +127,4 @@ class Engine(Protocol):
 def for_one_key(sql: str, parts: int) -> str:
     """A query of `Transaction.fetch_keyed`, for a key in `$2` and what follows."""
     marks = ", ".join(f"${number}" for number in range(2, 2 + parts))
-    return sql.format(key=f"= ({marks})")
+    return sql.format(key=f"= ({marks})", value=marks)

@@ -14,7 +14,7 @@ LIVE_FILE = (
 """The file at a path."""
 
 _OBSTACLE = (
-    "SELECT {value} WHERE "
+    "SELECT CAST({value} AS TEXT) WHERE "
     "(SELECT f.path FROM files f WHERE f.memory_id = $1 AND f.path = rtrim({value}, '/')) IS NOT NULL OR "
     "(SELECT f.path FROM files f WHERE f.memory_id = $1 AND f.path > {value} AND f.path < rtrim({value}, '/') || '0' "
     "ORDER BY f.path LIMIT 1) IS NOT NULL"
