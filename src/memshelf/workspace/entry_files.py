@@ -86,21 +86,9 @@ class EntryFiles:
         raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {file}; nothing changed.")
 
     async def _show(self, file: str, entry: EntryInfo | None) -> None:
-        """Give the index the row of an entry, `None` for none, and again if the file was changed meanwhile: the last
-        of several writers may have been overtaken on its way to the index.
-
-        The entry stands; the index is only a view of it, which the next write or a rebuild completes.
-        """
+        """The entry stands; the index is only a view of it, which the next write or a rebuild completes."""
         try:
-            for attempt in range(TRIES):
-                await self._index.update({file: entry})
-                found = await find_text(self._store, self._catalogue.path_of(file))
-                now = read_entry_file(file, found.text).info if found is not None else None
-                now = now if now is None or now.source == "confirmed" else None
-                if now == entry:
-                    return
-                entry = now
-                await give_way(attempt)
+            await self._index.follow(file, entry)
         except MemoryStoreError as error:
             _log.warning("The memory index could not be updated (%s); the entries themselves are right.", error.code)
 

@@ -70,7 +70,7 @@ class Experiences:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
-        self._index = IndexFile(store, WorkspaceConfig(memory_md=EXPERIENCE_INDEX, memory_dir=""))
+        self._index = IndexFile(store, WorkspaceConfig(memory_md=EXPERIENCE_INDEX, memory_dir=""), _UNDER)
         self._recall = EntryRecall(embedder)
         self._secrets = check_policy(secrets)
         self._clock = clock
@@ -111,12 +111,12 @@ class Experiences:
         file = _file_name(kind, lesson)
         async with self._turns.of(file):
             entry = await self._write(file, kind, lesson, asked, origin or Origin())
-        await self._show({file: entry.info})
+        await self._show(file, entry.info)
         return file
 
-    async def _show(self, rows: dict[str, EntryInfo | None]) -> None:
+    async def _show(self, file: str, entry: EntryInfo | None) -> None:
         try:
-            await self._index.update(rows)
+            await self._index.follow(file, entry)
         except MemoryStoreError as error:  # the lessons are as they should be, and the next one completes the index
             _LOG.warning("The index of experiences could not be updated: %s", error.code)
 
@@ -152,7 +152,7 @@ class Experiences:
             raise MemoryStoreError("invalid_path", "This is the index of experiences, not one of them.")
         current = await self._store.read(path)
         await self._store.delete(path, expected=current.version, origin=origin or Origin())
-        await self._show({path.removeprefix(_UNDER): None})
+        await self._show(path.removeprefix(_UNDER), None)
 
     async def recall(self, query: str | None = None, limit: int = 5) -> builtins.list[Experience]:
         """At most `limit` corrections that matter for a question: those that are about it, then those that had to be

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.decide import Write
-from memshelf.files.edits import find
+from memshelf.files.edits import find, find_text
 from memshelf.files.model import FileText
 from memshelf.files.protocol import FileStore, WritesTogether
 from memshelf.origin import Origin
 from memshelf.workspace import index
 from memshelf.workspace.config import WorkspaceConfig
-from memshelf.workspace.entries import EntryInfo
+from memshelf.workspace.entries import EntryInfo, read_entry_file
 from memshelf.workspace.turns import TRIES, give_way
 
 __all__ = ["IndexFile"]
@@ -31,12 +31,16 @@ class _Waiting:
 
 
 class IndexFile:
-    """Writers that wait for each other share one write."""
+    """Writers that wait for each other share one write.
 
-    def __init__(self, store: FileStore, config: WorkspaceConfig) -> None:
+    The files of entries are in the store under `files`, or else where `config` says, which the links begin with.
+    """
+
+    def __init__(self, store: FileStore, config: WorkspaceConfig, files: str | None = None) -> None:
         self._store = store
         self._path = config.memory_md
         self._under = config.entries_under
+        self._files = self._under if files is None else files
         self._seen: FileText | None = None
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = WeakKeyDictionary()
 
@@ -77,6 +81,19 @@ class IndexFile:
             except BaseException:
                 waiting.rows = rows | waiting.rows
                 raise
+
+    async def follow(self, file: str, entry: EntryInfo | None) -> None:
+        """Write the row of an entry that was just written, `None` for one that is gone, and again if its file says
+        otherwise by then: the last of several writers may have been overtaken on its way to the index."""
+        for attempt in range(TRIES):
+            await self.update({file: entry})
+            found = await find_text(self._store, self._files + file)
+            now = read_entry_file(file, found.text).info if found is not None else None
+            now = now if now is None or now.source == "confirmed" else None
+            if now == entry:
+                return
+            entry = now
+            await give_way(attempt)
 
     async def update_with(
         self, changes: Mapping[str, EntryInfo | None], entry: Write, origin: Origin
