@@ -98,11 +98,8 @@ async def _speed(place: Path, records: int) -> None:
         blocked = await _longest_block(store)
         adds = await _each(lambda n: store.add(f"Olivia likes number {n}."), 60)
         usual, huge = "green tea at the market " * 84, "green tea at the market " * 4_200
-        long = (
-            await _each(lambda _: store.search(huge, limit=5), 5),
-            await _each(lambda _: store.search(usual, limit=5), 5),
-        )
-        wide = await _each(lambda _: store.add(huge[:100_000]), 5), await _each(lambda _: store.add(usual[:2_000]), 5)
+        long = await _in_turn(lambda: store.search(huge, limit=5), lambda: store.search(usual, limit=5))
+        wide = await _in_turn(lambda: store.add(huge[:100_000]), lambda: store.add(usual[:2_000]))
     at = f", {records:,} records"
     small = records <= 10_000
     show(
@@ -127,6 +124,12 @@ async def _each(work, rounds: int) -> np.ndarray:  # type: ignore[no-untyped-def
         await work(each)
         taken.append(time.perf_counter() - started)
     return np.array(taken)
+
+
+async def _in_turn(first, second, rounds: int = 10) -> np.ndarray:  # type: ignore[no-untyped-def]
+    """Both of a ratio while the machine is the same, whatever else it does."""
+    taken = [[(await _each(lambda _, work=work: work(), 1))[0] for work in (first, second)] for _ in range(rounds)]
+    return np.array(taken).T
 
 
 async def _longest_block(store: SqliteRecordStore) -> float:
