@@ -84,7 +84,7 @@ async def search(place: RecordPlace, query: str, *, limit: int, now: str | None,
       memshelf records search "what does she drink?" --memory user.db
       memshelf records search 上周去了哪里 --limit 10 --memory user.db --json
     """
-    moment = times.parsed(now, "--now") if now is not None else None
+    moment = times.here(now, "--now")
     async with opened_records(place) as store:
         found = await store.search(query, limit=limit, now=moment)
         await _say_what_is_not_indexed(store)

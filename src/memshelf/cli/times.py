@@ -8,7 +8,7 @@ import click
 
 from memshelf.cli import render
 
-__all__ = ["parsed", "shown"]
+__all__ = ["here", "parsed", "shown"]
 
 
 def shown(time: datetime) -> str:
@@ -16,6 +16,15 @@ def shown(time: datetime) -> str:
     if render.on_terminal():
         return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def here(text: str | None, hint: str) -> datetime:
+    """The same in the local time zone, whose days "yesterday" means; now for `None`."""
+    time = parsed(text, hint) if text is not None else datetime.now(UTC)
+    try:
+        return time.astimezone()
+    except (ValueError, OverflowError):  # the ends of the calendar
+        return time
 
 
 def parsed(text: str, hint: str) -> datetime:

@@ -62,8 +62,8 @@ class RecallRecordStore(RecordStore, Protocol):
     """A record memory that uses when, where and from whom a record is."""
 
     async def search(self, query: str, *, limit: int, now: datetime | None = None) -> builtins.list[MemoryRecord]:
-        """As `RecordStore.search`. Times in the query ("last week", "上周三", "in May") count from `now`, and favour
-        records of those times; no record is left out for its time.
+        """As `RecordStore.search`. Times in the query ("last week", "上周三", "in May") count from `now`, in days of
+        its time zone, and favour records of those times; no record is left out for its time.
 
         A record that another one replaces comes after it, and brings it along. Of equally close records, the newer
         one comes first; an update makes a record as new as it is itself.

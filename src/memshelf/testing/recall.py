@@ -84,6 +84,15 @@ class RecallRecordStoreContract(RecordStoreContract):
             assert number in found[0].text, f"{query}: {found[0].text}"
 
     @scenario
+    async def test_a_day_is_that_of_whoever_asks(self, store: RecallRecordStore) -> None:
+        there = timezone(timedelta(hours=8))
+        for day in (28, 29, 30):
+            await store.add(f"lunch with Ann, number {day}", at=datetime(2026, 11, day, 1, tzinfo=there))
+        for query, number in (("lunch yesterday", "29"), ("昨天的 lunch", "29"), ("lunch today", "30")):
+            found = await store.search(query, limit=3, now=datetime(2026, 11, 30, 7, tzinfo=there))
+            assert number in found[0].text, f"{query}: {found[0].text}"
+
+    @scenario
     async def test_no_record_is_left_out_for_its_time(self, store: RecallRecordStore) -> None:
         await store.add("the quokka likes marmalade", at=_NOW - timedelta(days=900))
         assert len(await store.search("marmalade last week", limit=3, now=_NOW)) == 1

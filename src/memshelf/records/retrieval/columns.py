@@ -27,7 +27,7 @@ class Columns:
         self.after = np.array(index.after, np.intp)
         self.speakers = np.array(index.speakers, np.int32)
         self.asks = np.array(index.asks, np.float32)
-        self.days = np.array(index.at, np.int64) // MICROS_A_DAY + EPOCH_DAY
+        self._at = np.array(index.at, np.int64)
         there = np.flatnonzero(self.alive)
         self.in_order = there[np.argsort(np.array(index.keys, np.int64)[there], kind="stable")]
         """The slots of the records that there are, in the order they were added."""
@@ -43,6 +43,10 @@ class Columns:
             self.passage_norms = _norms(passages, passages[living])
             whole = np.bincount(self.threads[living], lengths[living], index.thread_count).astype(np.float32)
             self.thread_norms = _norms(whole, whole[whole > 0])
+
+    def days(self, offset: int) -> NDArray[np.int64]:
+        """The proleptic ordinal of each record's day, `offset` microseconds east of UTC."""
+        return (self._at + offset) // MICROS_A_DAY + EPOCH_DAY
 
     def _reached(self) -> list[Slots]:
         """For each slot, the ones up to `PASSAGE_REACH` turns before and after it."""

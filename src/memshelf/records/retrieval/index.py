@@ -82,9 +82,9 @@ class RecordIndex:
     def slot(self, key: int) -> int | None:
         return self._slots.get(key)
 
-    def day(self, slot: int) -> int:
-        """The proleptic ordinal of a record's day."""
-        return self.at[slot] // MICROS_A_DAY + EPOCH_DAY
+    def day(self, slot: int, offset: int) -> int:
+        """The proleptic ordinal of a record's day, `offset` microseconds east of UTC."""
+        return (self.at[slot] + offset) // MICROS_A_DAY + EPOCH_DAY
 
     def recency(self, slot: int) -> int:
         """How new what a record says is: when it happened, or when it was last put in other words."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from itertools import compress
 
 from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.index import RecordIndex
@@ -41,7 +42,7 @@ class PlainScorer:
                 scores[after] = scores.get(after, 0.0) + scale * share * score
         for slot in scores:
             if sentence.times:
-                scores[slot] += weights.TIME * closeness(index.day(slot), sentence.times)
+                scores[slot] += weights.TIME * closeness(index.day(slot, sentence.offset), sentence.times)
             if index.asks[slot]:
                 scores[slot] += weights.ASKING
             if sentence.speaker is not None and index.speakers[slot] == sentence.speaker:
@@ -51,7 +52,7 @@ class PlainScorer:
     def _words(self, sentence: Sentence) -> tuple[dict[int, float], float]:
         index = self._index
         records, k1, b = len(index), weights.SATURATION, weights.LENGTH_WEIGHT
-        average = max(sum(index.lengths) / max(len(index.lengths), 1), 1.0)
+        average = max(sum(compress(index.lengths, index.alive)) / max(len(index), 1), 1.0)
         single: dict[int, float] = {}
         reachable = 0.0
         for term, (weight, sure) in sentence.terms.items():

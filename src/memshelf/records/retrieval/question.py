@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING
 
@@ -39,11 +39,13 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`terms` are the words by their hashes; `times` the days that the sentence names, and `dated` that it names one in
-    full; `speaker` the id of the one speaker whom it names; `speaks_of_somebody` that it is about a person."""
+    """`terms` are the words by their hashes; `times` the days that the sentence names where it is asked, `offset`
+    microseconds east of UTC; `dated` that it names one in full; `speaker` the id of the one speaker whom it names;
+    `speaks_of_somebody` that it is about a person."""
 
     terms: dict[int, Asked]
     times: list[Stretch]
+    offset: int
     dated: bool
     speaker: int | None
     speaks_of_somebody: bool
@@ -94,6 +96,7 @@ def _sentence(text: str, meaning: Meaning | None, index: RecordIndex, now: datet
     return Sentence(
         dict(islice(query_terms(text).items(), _MOST_TERMS)),
         read_times(text, now.date(), _years(index, now)),
+        (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
         any(dates(folded(text))),
         named[0] if len(named) == 1 else None,
         bool(named) or _SOMEBODY.search(text) is not None,

@@ -60,7 +60,11 @@ class Scorer:
             scores += np.float32(weights.WHOLE) * np.where(columns.in_thread, 0, whole)
         part = np.where(columns.in_thread, np.float32(weights.IN_THREAD), np.float32(1))
         scores += weights.ASKING * part * columns.asks
-        timely = _in_time(columns.days, sentence.times) if sentence.times else np.zeros(len(scores), np.float32)
+        timely = (
+            _in_time(columns.days(sentence.offset), sentence.times)
+            if sentence.times
+            else np.zeros(len(scores), np.float32)
+        )
         scores += weights.TIME * part * timely
         if sentence.speaker is not None:
             scores += weights.SPEAKER * part * (columns.speakers == sentence.speaker)
