@@ -114,6 +114,18 @@ async def test_a_name_is_found_whatever_joins_it_to_the_question(question, embed
         assert await _first(store, question) == "和大学室友老韩合伙开了一家咖啡馆。"
 
 
+@pytest.mark.parametrize(
+    "question", ["551b7d7", "what was commit 551b7d73d about", "551b7d73df7facac", "提交551b7d7改了什么"]
+)
+@pytest.mark.parametrize("embedder", ["default", None])
+async def test_a_commit_is_found_by_its_short_and_by_its_long_name(question, embedder):
+    commits = [f"Commit {number:x} reverts the queue change; needs a follow-up." for number in range(2**60, 2**60 + 9)]
+    named = "Commit 551b7d73df7facac reverts the catalog change."
+    async with await _store([*commits, "Commit 551b7d74df7facac reverts the import change.", named], embedder) as store:
+        found = {each.text for each in await store.search(question, limit=1 if "551b7d73df7facac" in question else 2)}
+        assert named in found
+
+
 def test_only_a_pair_with_a_joining_character_may_be_no_word():
     terms = query_terms("老韩是谁")
     assert [terms[term_hash(each)].sure for each in ("老韩", "韩是", "韩")] == [True, False, True]

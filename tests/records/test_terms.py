@@ -41,7 +41,7 @@ def test_forms_of_a_word_are_one_term(one, other):
     assert list(terms(one)) == list(terms(other))
 
 
-@pytest.mark.parametrize("word", ["bus", "glass", "analysis", "sing", "red", "E0499", "v2", "66018842"])
+@pytest.mark.parametrize("word", ["bus", "glass", "analysis", "sing", "red", "E0499", "v2", "6601884"])
 def test_short_words_and_codes_stay_as_they_are(word):
     assert list(terms(word)) == [word.casefold()]
 
@@ -53,6 +53,13 @@ def test_a_record_of_such_words_alone_is_found_by_them(text):
 
 def test_korean_words_are_found_with_and_without_their_particles():
     assert set(terms("커피")) <= set(terms("커피를 좋아해요"))
+
+
+def test_long_identifiers_are_found_by_their_beginning():
+    commit = "551b7d73df7facac"
+    assert list(terms(f"Commit {commit}")) == ["commit", commit, "551b7d7"]
+    assert "551b7d7" in list(terms("551b7d73d"))
+    assert list(terms("551b7d7 internationalisation")) == ["551b7d7", "internationalisation"]
 
 
 def test_codes_are_found_by_their_parts():

@@ -26,6 +26,9 @@ TERM_BYTES = 4
 
 _PART_WEIGHT, _DATE_WEIGHT = 0.3, 3.0
 
+_BEGINNING = 7
+"""Long identifiers are also found by so many of their first characters, as commits are named."""
+
 _CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(rf"[0-9]{{1,4}}[年月日号]|[{_CJK}]+|[^\W_{_CJK}]+")
 _CHINESE = re.compile(rf"[{_CJK}]")
@@ -64,6 +67,8 @@ def _pieces(run: str) -> Iterator[str]:
     if not _CHINESE.match(run):
         if run not in _STOP:
             yield _stem(run) if run.isascii() and run.isalpha() else run
+            if len(run) > _BEGINNING and not run.isalpha():
+                yield run[:_BEGINNING]
         return
     before = ""
     for character in run:
