@@ -3,8 +3,10 @@
 Nothing here imports an agent framework; commands that talk to a model import it when they run.
 """
 
+import contextlib
 import os
 import signal
+import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -23,4 +25,14 @@ def main(args: Sequence[str] | None = None) -> int:
         code = _INTERRUPTED
     if args is None:  # what remains is to wait for threads, whose work nobody waits for
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+        if code == _INTERRUPTED:
+            _end_at_once()
     return code
+
+
+def _end_at_once() -> None:
+    """Interrupted again and again, tasks and threads may be anywhere, and have nothing to say that helps anybody."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(_INTERRUPTED)

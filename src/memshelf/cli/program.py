@@ -203,17 +203,20 @@ def _discard_output() -> None:
 
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return f"{record.levelname.lower()}: {record.getMessage()}"
+        return f"{record.levelname.lower()}: {record.getMessage().partition(chr(10))[0]}"
 
 
 @contextmanager
 def _warnings_on_one_line() -> Iterator[None]:
-    """The library's warnings go to standard error without the traceback that comes with them."""
+    """The library's warnings go to standard error without the traceback that comes with them; so does what an event
+    loop has to say when it is interrupted again while it ends."""
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine())
-    logger = logging.getLogger("memshelf")
-    logger.addHandler(handler)
+    loggers = [logging.getLogger(name) for name in ("memshelf", "asyncio")]
+    for logger in loggers:
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)
