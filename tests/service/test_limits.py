@@ -199,6 +199,8 @@ async def test_a_header_on_several_lines_is_one_list(serve):
             status, _, _ = await local.ask("POST", "/v1/memory_stores", kind, *lines, body=b'{"name":"n"}')
             assert (lines, status) == (lines, expected)
         assert (await local.ask("GET", "/v1/memory_stores", "x-api-key:   " + local.key + "  "))[0] == 200
+        same = (f"authorization: Bearer {local.key}",) * 2
+        assert (await local.ask("POST", "/v1/memory_stores", kind, kind, *same, body=b'{"name":"n"}'))[0] == 200
         two = (f"authorization: Bearer {local.key}", "authorization: Bearer other")
         assert (await local.ask("GET", "/v1/memory_stores", *two))[0] == 401
         status, _, _ = await local.ask("POST", "/v1/memory_stores", kind, "content-type: text/plain", body=b"{}")

@@ -95,11 +95,13 @@ class Door:
 
 
 def _headers(scope: Scope) -> Mapping[bytes, bytes]:
-    """The headers by name. One that stands on several lines is one list; white space around a value is not part of
-    it."""
+    """The headers by name. One that stands on several lines is one list, unless they say the same; white space around a
+    value is not part of it."""
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
-        headers[name] = value.strip() if name not in headers else headers[name] + b", " + value.strip()
+        said = value.strip()
+        before = headers.get(name, said)
+        headers[name] = said if before == said else before + b", " + said
     return headers
 
 
