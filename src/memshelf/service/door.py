@@ -97,11 +97,13 @@ class Door:
 def _headers(scope: Scope) -> Mapping[bytes, bytes]:
     """The headers by name. One that stands on several lines is one list, unless they say the same; white space around a
     value is not part of it."""
-    headers: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        said = value.strip()
-        before = headers.get(name, said)
-        headers[name] = said if before == said else before + b", " + said
+    lines: Sequence[tuple[bytes, bytes]] = scope["headers"]
+    headers = {name: value.strip() for name, value in lines}
+    if len(headers) < len(lines):
+        said: dict[bytes, dict[bytes, None]] = {}
+        for name, value in lines:
+            said.setdefault(name, {})[value.strip()] = None
+        headers = {name: b", ".join(values) for name, values in said.items()}
     return headers
 
 
