@@ -29,11 +29,12 @@ class Transaction(Protocol):
     """One transaction, as a script sees it: it neither begins nor commits, and raises to undo what it did."""
 
     left: object | None
-    """What the script leaves to the next one that shares its commit; nothing, when it raises."""
+    """What the script leaves to the next one that shares its commit, if it does not raise."""
 
     @property
     def found(self) -> object | None:
-        """What the script before left. Nothing was done in between, and its locks still hold. May always be `None`."""
+        """What the last script left that did not raise. Nothing was changed since, and its locks still hold. May always
+        be `None`."""
         ...
 
     @property
