@@ -54,8 +54,10 @@ def test_vectors_are_the_same_whether_records_came_one_by_one_or_all_at_once():
     together.extend(stored)
     for each in stored:
         alone.extend([each])
-    question = numbers.normal(size=8).astype(np.float32)
-    assert (alone.closeness(question) == together.closeness(question)).all()
+    questions = list(numbers.normal(size=(3, 8)).astype(np.float32))
+    close = together.closeness(questions)
+    assert (alone.closeness(questions) == close).all()
+    assert all((together.closeness([each])[0] == row).all() for each, row in zip(questions, close, strict=True))
     for slot, each in enumerate(stored):
         row = together.wholes.rows()[slot]
         expected = np.zeros(8) if each is None else np.frombuffer(each, "<f2")[:8]

@@ -85,14 +85,15 @@ class Scorer:
         evidence: Sequence[float],
         limit: int,
     ) -> list[tuple[int, float]]:
-        closeness = [table.closeness(each.vector) for each in meanings]
+        vectors = [each.vector for each in meanings]
+        closeness = table.closeness(vectors if whole is None else [*vectors, whole])
         most = max(each.asked_of_memory for each in meanings)
         close = np.maximum.reduce([
             each - np.float32(weights.BESIDE_THE_POINT * (most - meaning.asked_of_memory))
-            for each, meaning in zip(closeness, meanings, strict=True)
+            for each, meaning in zip(closeness[: len(meanings)], meanings, strict=True)
         ])  # fmt: skip
         if whole is not None:
-            close = np.maximum(close, table.closeness(whole))
+            close = np.maximum(close, closeness[-1])
         passages = columns.over_neighbours(close)
         known = columns.alive & ~table.missing()
         mean, deviation = _shrunk(passages[known])
@@ -108,7 +109,7 @@ class Scorer:
             least = weights.FLOOR + weights.DENSITY_AT_FLOOR * crowd
             if not any(
                 (each[candidates] - least).max() + weights.ASKED_OF_MEMORY * meaning.asked_of_memory + said >= 0
-                for each, meaning, said in zip(closeness, meanings, evidence, strict=True)
+                for each, meaning, said in zip(closeness[: len(meanings)], meanings, evidence, strict=True)
             ):
                 return []
         return _best(candidates, scores, limit)
