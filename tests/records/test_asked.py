@@ -74,6 +74,14 @@ async def test_by_words_a_question_is_answered_in_the_middle_of_a_message():
         assert found[0].text == "Marta plays the cello in an orchestra."
 
 
+@pytest.mark.parametrize("embedder", ["default", None])
+async def test_a_time_in_one_sentence_does_not_hide_what_another_asks(embedder):
+    texts = [f"The {what} is on the second floor." for what in ("canteen", "archive", "library", "print shop", "gym")]
+    message = "Did you see the match last night? It was wild. Where is the print shop? Bye for today!"
+    async with await _store(texts, embedder) as store:
+        assert await _first(store, message) == "The print shop is on the second floor."
+
+
 def test_of_one_sentence_there_is_nothing_else_to_understand():
     assert asked("What does he drive?") == ["What does he drive?"]
     assert asked("他开什么车") == ["他开什么车"]

@@ -60,15 +60,15 @@ class Scorer:
             scores += np.float32(weights.WHOLE) * np.where(columns.in_thread, 0, whole)
         part = np.where(columns.in_thread, np.float32(weights.IN_THREAD), np.float32(1))
         scores += weights.ASKING * part * columns.asks
-        timely = (
-            _in_time(columns.days(sentence.offset), sentence.times)
-            if sentence.times
-            else np.zeros(len(scores), np.float32)
-        )
+        timely = np.zeros(len(scores), np.float32)
+        if sentence.times:
+            timely = _in_time(columns.days(sentence.offset), sentence.times)
+        timeliest = float((timely * columns.alive).max())
+        if not alone and sentence.times:  # a time that most records are of would hide what the other sentences say
+            timely -= np.median(timely[columns.alive])
         scores += weights.TIME * part * timely
         if sentence.speaker is not None:
             scores += weights.SPEAKER * part * (columns.speakers == sentence.speaker)
-        timeliest = float((timely * columns.alive).max())
         covered = words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH
         if covered or (sentence.dated and timeliest == 1.0):
             return scores, matched, math.inf
