@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.measure import Ratio, show
+from bench.measure import Ratio, show, show_figures
 from bench.recall.datasets import Dataset, facts, load
 from bench.recall.distractors import distractors
-from bench.recall.figures import Figures, evaluate, row
+from bench.recall.figures import COLUMNS, Figures, cells, evaluate
 from bench.recall.messages import in_messages
 from bench.recall.rankers import RANKERS
 from memshelf.embedding.bundled import BundledEmbedder
@@ -52,18 +52,19 @@ def _datasets(folder: Path) -> list[Dataset]:
 
 
 async def _quality(dataset: Dataset) -> None:
-    print(f"\n{dataset.name:30} questions   any@1   any@5  any@10  all@10     MRR")
+    rows: list[tuple[str, ...]] = []
     for name, ranker in RANKERS.items():
         kinds = await evaluate(dataset, ranker)
         unrelated = kinds.pop("unrelated", None)
         judged = PARAPHRASED if PARAPHRASED[0] in kinds else tuple(kinds)
-        print(row(name, Figures([each for kind in judged for each in kinds[kind].places])))
+        rows.append(cells(name, Figures([each for kind in judged for each in kinds[kind].places])))
         if name == "memshelf":
-            for kind, figures in sorted(kinds.items()):
-                print(row(f"  {kind}", figures))
+            if len(kinds) > 1:
+                rows += [cells(f"{name}, {kind}", figures) for kind, figures in sorted(kinds.items())]
             if unrelated is not None:
-                print(f"  {'  unrelated':28} {len(unrelated.places):5}  nothing recalled for "
-                      f"{len(unrelated.places) - unrelated.answered}")  # fmt: skip
+                asked, answered = len(unrelated.places), unrelated.answered
+                rows.append((f"{name}, unrelated: nothing for {asked - answered}", str(asked), *[""] * 5))
+    show_figures(f"Recall: {dataset.name}", COLUMNS, rows)
 
 
 class _Stored(BundledEmbedder):

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from bench.recall.datasets import Dataset, Record
 from bench.recall.rankers import Search
 
-__all__ = ["Figures", "evaluate", "row"]
+__all__ = ["COLUMNS", "Figures", "cells", "evaluate"]
+
+COLUMNS = ("", "questions", "any@1", "any@5", "any@10", "all@10", "MRR")
 
 _DEEPEST = 20
 
@@ -48,6 +50,7 @@ async def evaluate(dataset: Dataset, ranker: Callable[[list[Record]], Awaitable[
     return kinds
 
 
-def row(name: str, figures: Figures) -> str:
+def cells(name: str, figures: Figures) -> tuple[str, ...]:
+    """A row of a table with `COLUMNS`."""
     values = (figures.any_at(1), figures.any_at(5), figures.any_at(10), figures.all_at(10), figures.reciprocal_rank())
-    return f"  {name:28} {len(figures.places):5} " + " ".join(f"{value:7.3f}" for value in values)
+    return (name, str(len(figures.places)), *(f"{value:.3f}" for value in values))
