@@ -18,6 +18,7 @@ from memshelf.errors import MemoryStoreError
 
 _RANDOM = random.Random(20)
 _HEX, _UPPER = "0123456789abcdef", string.ascii_uppercase + string.digits
+_BASE32 = string.ascii_lowercase + "234567"
 
 
 def _made(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:
@@ -27,6 +28,10 @@ def _made(length: int, alphabet: str = string.ascii_letters + string.digits) -> 
 _UUID = "-".join(_made(length, _HEX) for length in (8, 4, 4, 4, 12))
 TOKENS = {  # made up here, so that no scanner of this repository takes them for real ones
     "openai": f"sk-proj-{_made(74)}T3BlbkFJ{_made(74)}",
+    "openai, without its mark": f"sk-proj-Zk3v{_made(40)}",
+    "openai, of a service account": f"sk-svcacct-Q7{_made(20)}-{_made(30)}_x",
+    "memshelf, of a workspace": f"msk_{_made(48, _BASE32)}",
+    "memshelf, of a session": f"mst_{_made(48, _BASE32)}",
     "an sk- key": f"sk-{_made(48)}",
     "deepseek": f"sk-{_made(32, _HEX)}",
     "zhipu": f"{_made(32, _HEX)}.{_made(16)}",
@@ -130,6 +135,10 @@ credentials = Credentials.from_service_account_file(path)
 const secret = crypto.randomBytes(32)
 SECRET_KEY is read from the environment
 SessionLog(session_id="my-session-001")
+The branch is sk-proj-rename-all-the-fields-of-the-2026-report-template
+OPENAI_API_KEY=sk-proj-...
+MEMSHELF_KEY=msk_...
+msk_kubeconfig_for_the_kafka_cluster_in_the_north_of_the_country
 mem_01JABCDEFGHJKMNPQRSTVWXYZ0
 data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4
 import { useToken } from '@/hooks/use-token-refresh-on-mount'
@@ -338,6 +347,7 @@ def test_what_is_not_a_whole_token_is_left_alone():
 
 @pytest.mark.parametrize(
     "unit", ["eyJ", "eyJhbGciOi", "密码是", "password is ", "LTAI", "a", "密", "0", "！", "ab。", "密码是Abc12345x ",
+             "sk-proj-", "sk-proj-A1", "msk_",
              "://", "sk-", '"', "-----BEGIN PRIVATE KEY-----\n", "?token=/", "AccountKey=/"],
 )  # fmt: skip
 def test_a_hostile_text_of_100_kilobytes_costs_little(unit):

@@ -1,7 +1,7 @@
 """What looks like a credential in a text, and what to do about it before the text is kept.
 
-The detector is redact-secret. Beside it stand a few forms that it does not know: those of Chinese platforms, some
-webhooks, and passwords that are told in a sentence.
+The detector is redact-secret. Beside it stand a few forms that it does not know: those of Chinese platforms, the
+service's own keys, some webhooks, and passwords that are told in a sentence.
 """
 
 from __future__ import annotations
@@ -48,6 +48,13 @@ _FORMS = [
     ("alibaba_access_key_id", "", "LTAI[A-Za-z0-9]{12,26}"),
     ("tencent_secret_id", "", "AKID[A-Za-z0-9]{32}"),
     ("api_key", "", "sk-[0-9a-f]{32}"),  # DeepSeek, Alibaba's Model Studio
+    # A name of words has no capital or no digit. The detector knows only those with OpenAI's mark in their middle.
+    (
+        "openai_api_key",
+        "",
+        "sk-(?:proj|svcacct|admin)-(?=[A-Za-z_-]{0,39}[0-9])(?=[a-z0-9_-]{0,39}[A-Z])[A-Za-z0-9_-]{40,}",
+    ),
+    ("memshelf_api_key", "", "ms[kt]_[a-z2-7]{48}"),
     ("age_secret_key", "", "AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     ("azure_storage_key", "AccountKey=", "[A-Za-z0-9+/]{86}=="),
     ("slack_webhook", "hooks.slack.com/services/", "T[A-Z0-9]{6,16}/B[A-Z0-9]{6,16}/[A-Za-z0-9]{20,32}"),

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from serving import SECONDS, memshelf
 
+from memshelf import mask_secrets
+
 pytestmark = pytest.mark.parametrize(
     "engine", ["sqlite"], indirect=True, scope="session"
 )  # PostgreSQL has its own below
@@ -74,6 +76,7 @@ def test_two_first_starts_at_once_make_one_key(engine, tmp_path):
         process.stdout.close()
         assert process.wait(SECONDS) == 0
     assert told.count("msk_") == 2  # the key, and the command to try it with
+    assert "msk_" not in mask_secrets(told)
     assert len(memshelf("keys", "list", "--data", str(tmp_path / "data")).splitlines()) == 1
 
 
