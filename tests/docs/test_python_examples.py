@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import codeop
 import gc
 import inspect
 import os
@@ -110,6 +111,25 @@ def test_examples_run_and_print_what_they_say(page, model, service, capsys):
     _run(examples, names, capsys)
 
 
+@pytest.mark.parametrize("page", _PAGES, ids=str)
+def test_an_example_that_is_no_program_can_be_pasted_into_a_console(page):
+    """To a console, a blank line ends what is indented, and nothing else does."""
+    for block in _examples(page):
+        if "asyncio.run(" not in block.text:
+            _paste(block)
+
+
+def _paste(block: Block) -> None:
+    compiled = codeop.CommandCompiler()
+    compiled.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as `python -m asyncio` does
+    typed: list[str] = []
+    for line, text in enumerate(block.text.split("\n"), start=block.line + 1):
+        typed.append(text)
+        if compiled("\n".join(typed), f"<line {line}>", "single") is not None:
+            typed.clear()
+    assert typed == [], f"line {block.line}"
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_first_agent_stores_a_memory_that_its_next_run_is_shown(model, capsys, language):
     _run(_examples(page("docs/agents.md", language))[:1], {"__name__": "example"}, capsys)
@@ -193,3 +213,10 @@ def test_an_example_that_prints_something_else_is_seen(capsys):
         _run([Block("python", "print(1)  # -> 2\n", 1, "")], {}, capsys)
     with pytest.raises(NameError):
         _run([Block("python", "await nothing\n", 1, "")], {}, capsys)
+
+
+def test_an_example_that_a_console_does_not_take_is_seen():
+    _paste(Block("python", "if True:\n    await nothing\n\nprint()\n", 1, ""))
+    for text in ("if True:\n    print()\nprint()\n", "if True:\n    print()\n\n    print()\n"):
+        with pytest.raises(SyntaxError):
+            _paste(Block("python", text, 1, ""))
