@@ -83,6 +83,13 @@ def test_append_starts_a_new_line_and_reads_a_file_or_standard_input(run, tea, t
     assert run("files", "view", "prefs/tea.md", "-m", tea).text == "- likes 绿茶\n- no sugar\n甲\nb\nc"
 
 
+def test_mv_to_where_the_file_is_says_that_both_paths_are_the_same(run, tea):
+    for destination in ("prefs/tea.md", "prefs/"):
+        same = run("files", "mv", "prefs/tea.md", destination, "-m", tea)
+        assert (same.code, same.err.splitlines()[0]) == (2, "error: usage: SOURCE and DESTINATION are the same path.")
+    assert run("files", "view", "prefs/tea.md", "-m", tea).code == 0
+
+
 def test_mv_into_a_directory_keeps_the_name(run, tea):
     assert run("files", "mv", "prefs/tea.md", "archive/2026/", "-m", tea).code == 0
     assert run("files", "ls", "-r", "-m", tea).text.split("\t")[0] == "archive/2026/tea.md"

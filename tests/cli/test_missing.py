@@ -118,5 +118,10 @@ def test_an_export_replaces_a_file_only_when_told_to(run, what):
     ran = run(*command)
     assert (ran.code, "out exists; say --force to replace it." in ran.err) == (2, True)
     assert Path("out").read_text() == "mine"
+    elsewhere = run(*("gone/out" if each == "out" else each for each in command))
+    assert (elsewhere.code, elsewhere.err) == (3, "error: unavailable: gone/out: No such file or directory.\n")
+    Path("folder").mkdir()
+    onto_a_folder = run(*("folder" if each == "out" else each for each in command), "--force")
+    assert (onto_a_folder.code, onto_a_folder.err) == (3, "error: unavailable: folder: Is a directory.\n")
     assert run(*command, "--force").code == 0
     assert Path("out").read_text() != "mine"

@@ -36,7 +36,8 @@ def new_file(file: str, *, force: bool) -> Iterator[IO[bytes]]:
     place = disk_path(file)
     if place.exists() and not force:
         raise click.UsageError(f"{file} exists; say --force to replace it.")
-    descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    with _called(file):
+        descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
     try:
         with open(descriptor, "wb") as raw:
             if place.suffix == ".gz":
@@ -46,9 +47,20 @@ def new_file(file: str, *, force: bool) -> Iterator[IO[bytes]]:
                 yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        Path(name).replace(place)
+        with _called(file):
+            Path(name).replace(place)
     except BaseException:
         Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _called(file: str) -> Iterator[None]:
+    """Let a failure name the file as the user did: nobody knows the one beside it that is to become it."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = file
         raise
 
 

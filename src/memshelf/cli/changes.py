@@ -137,6 +137,8 @@ async def mv(memory: str, source: str, destination: str, *, as_json: bool) -> No
     if destination.endswith("/"):
         destination += source.rpartition("/")[2]
     async with opened(memory) as store, _of_a_file(store, source):
+        if validate_path(source) == validate_path(destination):
+            raise click.UsageError("SOURCE and DESTINATION are the same path.")
         moved = await edits.move(
             store, source, destination, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
         )
