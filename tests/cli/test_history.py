@@ -130,3 +130,12 @@ def test_directories_say_that_they_keep_no_history_and_what_does(run, command):
     assert (ran.code, ran.out) == (2, b"")
     assert "directories keep no history" in ran.err
     assert "SQLite" in ran.err
+
+
+def test_one_of_something_is_not_spoken_of_as_many(run):
+    assert run("files", "create", "a.md", "x", *MEMORY).text.startswith("Created a.md (1 byte, version ")
+    assert run("files", "verify", *MEMORY).text.startswith("Intact: 1 version, head ")
+    assert run("files", "export", "--folder", "notes", *MEMORY).text == "Exported 1 file to notes\n"
+    assert run("files", "export", "a.memshelf", *MEMORY).text == "Exported 1 version to a.memshelf\n"
+    for counts in ("1 version added, 0 were there already", "0 versions added, 1 was there already"):
+        assert run("files", "import", "a.memshelf", "--memory", "copy.db").text == f"Imported: {counts}\n"

@@ -188,7 +188,7 @@ def test_an_import_that_stops_at_a_record_goes_on_from_there(run, memory):
     lines.append(json.dumps({"text": "corrected", "replaces": "rec_none"}))
     Path("records.jsonl").write_text("\n".join(lines))
     stopped = run("records", "import", "records.jsonl")
-    assert (stopped.code, stopped.err.splitlines()[-1]) == (1, "64 records were added before; call it again to go on.")
+    assert (stopped.code, stopped.err.splitlines()[-1]) == (1, "64 records added before; call it again to go on.")
     Path("records.jsonl").write_text("\n".join(lines[:-1]))
     assert run("records", "import", "records.jsonl").text.startswith("Imported: 6 records added, 64 were")
     assert _texts(run, "--limit", "200") == [f"record {each}" for each in range(70)]

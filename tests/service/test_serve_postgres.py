@@ -22,5 +22,5 @@ def test_a_database_becomes_a_service(start):
     assert second.get(f"/v1/memory_stores/{store}", key=other).status == 404
     listed = json.loads(memshelf("keys", "list", *first.where, "--json"))["keys"]
     assert [each["workspace"] for each in listed] == ["default", "team"]
-    assert memshelf("verify", *first.where).startswith(f"{store}: intact, 1 versions")
+    assert memshelf("verify", *first.where).startswith(f"{store}: intact, 1 version, head ")
     assert (first.stop(), second.stop()) == (0, 0)

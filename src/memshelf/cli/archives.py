@@ -21,6 +21,7 @@ from memshelf.cli.stores import stores
 from memshelf.errors import MemoryStoreError
 from memshelf.files import archive
 from memshelf.files.archive import Header, Json
+from memshelf.files.backends.sql.archive import Imported
 from memshelf.files.format import validate_path
 from memshelf.limits import FileFormat, StoreLimits
 from memshelf.stores.archive import import_store, require_store, valid_path
@@ -97,9 +98,7 @@ async def import_(file: str, *, data: str | None, database: str | None, workspac
     if as_json:
         render.document({"store": store.id, "added": imported.added, "present": imported.present})
     else:
-        render.line(
-            f"Imported store {store.id}: {imported.added} versions added, {imported.present} were there already"
-        )
+        _show_imported(f"Imported store {store.id}", imported)
 
 
 @files.command(name="export")
@@ -172,7 +171,7 @@ async def import_memory(memory: str, file: str, *, every: bool, as_json: bool) -
     if as_json:
         render.document({"memory": memory, "added": imported.added, "present": imported.present})
     else:
-        render.line(f"Imported: {imported.added} versions added, {imported.present} were there already")
+        _show_imported("Imported", imported)
 
 
 @memories.command(name="export")
@@ -252,11 +251,15 @@ def _show_exported(file: str, versions: int, *, as_json: bool) -> None:
     if as_json:
         render.document({"file": file, "versions": versions})
     else:
-        render.line(f"Exported {versions} versions to {render.visible_line(file)}")
+        render.line(f"Exported {render.counted(versions, 'version')} to {render.visible_line(file)}")
+
+
+def _show_imported(what: str, imported: Imported) -> None:
+    render.line(f"{what}: {render.counted(imported.added, 'version')} added, {render.present(imported.present)}")
 
 
 def _show_folder(folder: str, count: int, *, as_json: bool) -> None:
     if as_json:
         render.document({"folder": folder, "files": count})
     else:
-        render.line(f"Exported {count} files to {render.visible_line(folder)}")
+        render.line(f"Exported {render.counted(count, 'file')} to {render.visible_line(folder)}")

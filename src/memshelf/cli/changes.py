@@ -176,7 +176,8 @@ async def rm(memory: str, path: str, *, yes: bool, version: str | None, as_json:
                 raise _missing(path)
             version = file.version
             if not yes:
-                question = f"Delete {render.visible_line(path)} ({len(file.text.encode())} bytes, version {version})?"
+                size = render.counted(len(file.text.encode()), "byte")
+                question = f"Delete {render.visible_line(path)} ({size}, version {version})?"
                 confirmed(question, as_json=as_json, instead="say --yes, or name the --version to delete")
         await _delete(store, path, version)
     if as_json:
@@ -233,7 +234,7 @@ def _show_written(memory: str, written: edits.Written, verb: str, *, as_json: bo
         render.document(result)
     else:
         path = render.visible_line(written.path)
-        render.line(f"{verb} {path} ({written.size} bytes, version {written.version})")
+        render.line(f"{verb} {path} ({render.counted(written.size, 'byte')}, version {written.version})")
 
 
 def _missing(path: str) -> MemoryStoreError:

@@ -131,7 +131,7 @@ async def _introduce(party: Party) -> None:
             except MemoryStoreError as error:  # the conversation goes on without it, as the model is told
                 held = render.visible_line(f"{error.code}: {error.message}")
             else:
-                held = "1 file" if files == 1 else f"{files} files"
+                held = render.counted(files, "file")
         render.note(f"Memory {each.mount.name}: {render.visible_line(each.place.text)} ({each.mount.access}, {held})")
 
 

@@ -151,15 +151,11 @@ async def _listing(store: Store, path: str, *, recursive: bool = False) -> Json:
     return {"path": directory, "directories": [], "files": files}
 
 
-def _count(files: int) -> str:
-    return "1 file" if files == 1 else f"{files} files"
-
-
 def _show_listing(listed: Json, *, as_json: bool) -> None:
     if as_json:
         render.document(listed)
         return
-    rows = [[each["path"], "", "", _count(each["files"])] for each in listed["directories"]]
+    rows = [[each["path"], "", "", render.counted(each["files"], "file")] for each in listed["directories"]]
     rows += [[each["path"], str(each["size"]), each["version"], each["description"] or ""] for each in listed["files"]]
     if not rows:
         if render.on_terminal():

@@ -113,7 +113,7 @@ async def restore(memory: str, version: str, *, as_json: bool) -> None:
     if as_json:
         render.document({"memory": memory, "path": path, "version": restored, "size": size})
     else:
-        render.line(f"Restored {render.visible_line(path)} ({size} bytes, version {restored})")
+        render.line(f"Restored {render.visible_line(path)} ({render.counted(size, 'byte')}, version {restored})")
 
 
 @files.command()
@@ -164,7 +164,9 @@ async def verify(memory: str, *, as_json: bool) -> None:
     else:
         for problem in found.problems:
             render.line(render.visible_line(problem))
-        render.line(f"{'Intact' if found.intact else 'Damaged'}: {found.versions} versions, head {found.head}")
+        render.line(
+            f"{'Intact' if found.intact else 'Damaged'}: {render.counted(found.versions, 'version')}, head {found.head}"
+        )
     if not found.intact:
         raise click.exceptions.Exit(1)
 

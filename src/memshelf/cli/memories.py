@@ -194,7 +194,7 @@ def _show(memory: Json, done: str, *, as_json: bool) -> None:
         render.document(memory)
     else:
         path, size, version = memory["path"], memory["content_size_bytes"], memory["memory_version_id"]
-        render.line(f"{done} {render.visible_line(path)} ({size} bytes, version {version})")
+        render.line(f"{done} {render.visible_line(path)} ({render.counted(size, 'byte')}, version {version})")
 
 
 def _when(time: str) -> str:

@@ -17,7 +17,7 @@ from memshelf.cli.carried import force_option, new_file, readable_file
 from memshelf.cli.command import Unavailable, disk_paths, json_option
 from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, on_records, opened_records
-from memshelf.cli.records import counted, records
+from memshelf.cli.records import records
 from memshelf.errors import MemoryStoreError
 from memshelf.records.lines import Line, line_of, read_lines
 from memshelf.records.model import MemoryRecord, NewRecord
@@ -63,7 +63,7 @@ async def export_records(place: RecordPlace, file: str, *, force: bool, as_json:
     if as_json and file != "-":
         render.document({"file": file, "records": written})
     elif file != "-":
-        render.line(f"Exported {counted(written)} to {render.visible_line(file)}")
+        render.line(f"Exported {render.counted(written, 'record')} to {render.visible_line(file)}")
 
 
 @records.command(name="import")
@@ -105,7 +105,7 @@ async def import_records(
         render.document({"namespace": place.namespace, "added": done.added, "present": done.present, **left_out})
     else:
         ending = f", {done.left_out} left out" if done.left_out else ""
-        render.line(f"Imported: {counted(done.added)} added, {done.present} were there already{ending}")
+        render.line(f"Imported: {render.counted(done.added, 'record')} added, {render.present(done.present)}{ending}")
     if done.left_out:
         raise click.exceptions.Exit(1)
 
@@ -207,7 +207,7 @@ async def _commit(store: SqlRecordStore, new: list[Line], done: _Import) -> None
         added = await store.add_many(ours)
     except MemoryStoreError as error:
         if done.added:
-            error.add_note(f"{counted(done.added)} were added before; call it again to go on.")
+            error.add_note(f"{render.counted(done.added, 'record')} added before; call it again to go on.")
         raise
     for line, record in zip(new, added, strict=True):
         if line.id is not None:

@@ -17,7 +17,7 @@ from memshelf.records.model import MemoryRecord
 if TYPE_CHECKING:
     from memshelf.records.backends.sql.store import SqlRecordStore
 
-__all__ = ["counted", "records"]
+__all__ = ["records"]
 
 _MOST_BYTES = 400_000
 
@@ -99,7 +99,7 @@ async def search(place: RecordPlace, query: str, *, limit: int, now: str | None,
 
 async def _say_what_is_not_indexed(store: SqlRecordStore) -> None:
     if render.on_terminal() and (count := await store.unindexed()):
-        render.note(f"{count} records are found by their words only; `memshelf records reindex` changes that.")
+        render.note(f"Found by words only: {render.counted(count, 'record')}; `memshelf records reindex` changes that.")
 
 
 @records.command(name="list")
@@ -164,7 +164,7 @@ async def rm(place: RecordPlace, record_ids: tuple[str, ...], *, every: bool, ye
         raise click.UsageError("Give the IDs of records, or --all.")
     async with opened_records(place) as store:
         if not yes:
-            what = f"every record of {place.namespace}" if every else counted(len(record_ids))
+            what = f"every record of {place.namespace}" if every else render.counted(len(record_ids), "record")
             question = f"Delete {render.visible_line(what)} for good?"
             confirmed(question, as_json=as_json, instead="say --yes")
         if every:
@@ -176,7 +176,7 @@ async def rm(place: RecordPlace, record_ids: tuple[str, ...], *, every: bool, ye
     elif every:
         render.line(f"Deleted every record of {render.visible_line(place.namespace)}")
     else:
-        render.line(f"Deleted {counted(len(record_ids))}")
+        render.line(f"Deleted {render.counted(len(record_ids), 'record')}")
 
 
 @records.command()
@@ -199,7 +199,7 @@ async def reindex(place: RecordPlace, *, as_json: bool) -> None:
     if as_json:
         render.document({"namespace": place.namespace, "indexed": before})
     else:
-        render.line(f"Indexed {counted(before)}")
+        render.line(f"Indexed {render.counted(before, 'record')}")
 
 
 def _text_of(content: str | None) -> str:
@@ -208,10 +208,6 @@ def _text_of(content: str | None) -> str:
         return content
     read = piped("A record", _MOST_BYTES, too_large="invalid_text", not_text="invalid_text")
     return read.removesuffix("\n").removesuffix("\r")
-
-
-def counted(count: int) -> str:
-    return "1 record" if count == 1 else f"{count} records"
 
 
 def _row(record: MemoryRecord) -> list[str]:

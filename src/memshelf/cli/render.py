@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "columns",
+    "counted",
     "document",
     "line",
     "note",
     "on_terminal",
     "paint",
+    "present",
     "progress",
     "show",
     "table",
@@ -93,6 +95,16 @@ def line(text: str) -> None:
 def note(text: str) -> None:
     """Tell the person at the terminal something that is no part of the result, on standard error."""
     click.echo(text, err=True)
+
+
+def counted(count: int, what: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def present(count: int) -> str:
+    """How an import counts what it did not add: `1 was there already`."""
+    return f"{count} {'was' if count == 1 else 'were'} there already"
 
 
 @contextmanager

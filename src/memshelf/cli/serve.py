@@ -316,7 +316,7 @@ async def verify(data: str | None, database: str | None, store: str | None, *, a
             for problem in report.problems:
                 render.line(f"{id}: {render.visible_line(problem)}")
             state = "intact" if report.intact else "damaged"
-            render.line(f"{id}: {state}, {report.versions} versions, head {report.head}")
+            render.line(f"{id}: {state}, {render.counted(report.versions, 'version')}, head {report.head}")
     if not intact:
         raise click.exceptions.Exit(1)
 

@@ -265,7 +265,7 @@ async def verify(api: Api, store: str, *, as_json: bool) -> None:
         for problem in found["problems"]:
             render.line(render.visible_line(problem))
         state = "Intact" if found["intact"] else "Damaged"
-        render.line(f"{state}: {found['versions']} versions, head {found['head']}")
+        render.line(f"{state}: {render.counted(found['versions'], 'version')}, head {found['head']}")
     if not found["intact"]:
         raise click.exceptions.Exit(1)
 

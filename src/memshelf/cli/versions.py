@@ -155,7 +155,7 @@ async def restore(api: Api, store: str, version: str, *, as_json: bool) -> None:
         render.document(restored)
         return
     path, size = render.visible_line(restored["path"]), restored["content_size_bytes"]
-    render.line(f"Restored {path} ({size} bytes, version {restored['memory_version_id']})")
+    render.line(f"Restored {path} ({render.counted(size, 'byte')}, version {restored['memory_version_id']})")
 
 
 @versions.command()
@@ -228,12 +228,12 @@ async def expire(
         async for id, each in stored.expire(Shelf(engine), retention, store_id=store, dry_run=dry_run):
             found.append({"store": id, "versions": each.versions, "bytes": each.bytes})
             if not as_json:
-                render.line(f"{id}: {each.versions} versions, {each.bytes} bytes")
+                render.line(f"{id}: {render.counted(each.versions, 'version')}, {render.counted(each.bytes, 'byte')}")
     if as_json:
         render.document({"dry_run": dry_run, "stores": found})
     else:
         total = sum(each["versions"] for each in found)
-        render.line(f"{'Would erase' if dry_run else 'Erased'} {total} versions")
+        render.line(f"{'Would erase' if dry_run else 'Erased'} {render.counted(total, 'version')}")
 
 
 def _one(store: str, version: str) -> str:

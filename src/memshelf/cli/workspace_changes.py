@@ -161,7 +161,7 @@ async def import_(place: Workspace, source: str, *, replace: bool, as_json: bool
     for entry, reason in report.left:
         render.note(f"Left alone: {render.visible_line(entry)}: {render.visible_line(reason)}")
     added, present = len(report.imported), len(report.unchanged)
-    render.line(f"Imported: {added} added, {present} were there already, {len(report.left)} left alone")
+    render.line(f"Imported: {added} added, {render.present(present)}, {len(report.left)} left alone")
 
 
 @workspace.command("delete-user")
