@@ -6,6 +6,8 @@ import asyncio
 import gzip
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -192,6 +194,35 @@ def test_an_import_that_stops_at_a_record_goes_on_from_there(run, memory):
     Path("records.jsonl").write_text("\n".join(lines[:-1]))
     assert run("records", "import", "records.jsonl").text.startswith("Imported: 6 records added, 64 were")
     assert _texts(run, "--limit", "200") == [f"record {each}" for each in range(70)]
+
+
+_INTERRUPTED_AFTER_A_BATCH = """
+import os, signal, sys
+from memshelf.cli import main, record_transfer
+
+async def commit(store, new, done, go=record_transfer._commit):
+    some = bool(new)
+    await go(store, new, done)
+    if some:
+        os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+record_transfer._commit = commit
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_import_that_is_interrupted_says_how_far_it_came_and_goes_on_from_there(run, memory):
+    Path("records.jsonl").write_text("".join(f'{{"text": "record {each}"}}\n' for each in range(200)))
+    command = ["records", "import", "records.jsonl"]
+    for added, present in ((64, 0), (64, 64)):
+        stopped = subprocess.run(
+            [sys.executable, "-c", _INTERRUPTED_AFTER_A_BATCH, *command], capture_output=True, text=True, timeout=100
+        )
+        counts = f"{added} records added, {present} were there already"
+        assert (stopped.returncode, stopped.stdout) == (130, "")
+        assert stopped.stderr == f"Stopped: at least {counts}; call it again to go on.\n"
+    assert run(*command).text == "Imported: 72 records added, 128 were there already\n"
 
 
 def test_the_same_text_twice_in_a_file_is_two_records(run, memory):

@@ -138,9 +138,11 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         return end.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as end:
         if sys.stderr.isatty():
             render.note("")  # the terminal's own ^C stands alone
+        for told in end.args:
+            render.note(told)
         return INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -93,13 +94,14 @@ async def import_records(
     if (file is None) == (url is None):
         raise click.UsageError("Give a FILE, or --mem0 URL.")
     done = _Import()
-    if url is not None:
-        async with _mem0(url, user, key) as source, opened_records(place, create=True) as store:
-            with render.progress("Importing") as progress:
-                await _from_server(source, store, done, progress)
-    else:
-        with readable_file(str(file)) as read:
-            await _from_file(read, place, user, done)
+    with _says_how_far(done):
+        if url is not None:
+            async with _mem0(url, user, key) as source, opened_records(place, create=True) as store:
+                with render.progress("Importing") as progress:
+                    await _from_server(source, store, done, progress)
+        else:
+            with readable_file(str(file)) as read:
+                await _from_file(read, place, user, done)
     if as_json:
         left_out = {"left_out": done.left_out} if url is not None else {}  # a file is taken whole
         render.document({"namespace": place.namespace, "added": done.added, "present": done.present, **left_out})
@@ -120,6 +122,18 @@ class _Import:
     added: int = 0
     present: int = 0
     left_out: int = 0
+
+
+@contextmanager
+def _says_how_far(done: _Import) -> Iterator[None]:
+    """Let who interrupts an import know what it has done. What is being written meanwhile may be in, too."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not done.added + done.present:
+            raise
+        counts = f"{render.counted(done.added, 'record')} added, {render.present(done.present)}"
+        raise click.Abort(f"Stopped: at least {counts}; call it again to go on.") from None
 
 
 async def _from_file(read: Callable[[], IO[bytes]], place: RecordPlace, user: str | None, done: _Import) -> None:
