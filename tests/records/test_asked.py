@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, strategies as st
@@ -82,6 +82,39 @@ async def test_a_time_in_one_sentence_does_not_hide_what_another_asks(embedder):
         assert await _first(store, message) == "The print shop is on the second floor."
 
 
+@pytest.mark.parametrize(
+    "before", ["Hi, how are you today? ", "Nice day today. ", "What a week! ", "今天好冷。", "这周好忙。"]
+)
+@pytest.mark.parametrize("asked", ["What must a doctor never give Bob?", "医生绝不能给Bob开什么药？"])
+async def test_what_was_added_today_does_not_stand_before_an_answer_because_of_a_greeting(before, asked):
+    days = (60, *[0] * 6, *range(100, 120))
+    noise = ("Had pasta for lunch.", "The kitchen light is broken.", "Ordered new shoes.", "It rained.", "下午下雨了。")
+    texts = ["Bob is allergic to penicillin.", *(noise[day % 5] + f" ({day})" for day in range(len(days) - 1))]
+    async with InProcessRecordStore() as store:
+        records = zip(texts, days, strict=True)
+        await store.add_many(NewRecord(text=text, at=_NOW - timedelta(days=day)) for text, day in records)
+        found = await store.search(before + asked, limit=3, now=_NOW)
+        assert texts[0] in [each.text for each in found]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["is there anything about {}", "do you remember {}", "Can you tell me something about {}, please?",
+     "Remind me, {}?", "关于{}你知道什么？", "我之前说过{}什么", "还记得{}吗"],
+)  # fmt: skip
+@pytest.mark.parametrize("embedder", ["default", None])
+async def test_a_name_is_found_however_it_is_asked_for(asked, embedder):
+    texts = {
+        "NH212": "The flight to Tokyo is NH212, departing 11:45.",
+        "Kowalski": "The piano is tuned by Mr. Kowalski.",
+        "Miso": "The cat is called Miso and eats only dry food.",
+        "赵强": "周五和赵强一起打羽毛球。",
+    }
+    async with await _store([*texts.values(), *_FACTS], embedder) as store:
+        for name, text in texts.items():
+            assert await _first(store, asked.format(name)) == text
+
+
 def test_of_one_sentence_there_is_nothing_else_to_understand():
     assert asked("What does he drive?") == ["What does he drive?"]
     assert asked("他开什么车") == ["他开什么车"]
@@ -137,6 +170,7 @@ async def test_a_commit_is_found_by_its_short_and_by_its_long_name(question, emb
 def test_only_a_pair_with_a_joining_character_may_be_no_word():
     terms = query_terms("老韩是谁")
     assert [terms[term_hash(each)].sure for each in ("老韩", "韩是", "韩")] == [True, False, True]
+    assert not any(each.sure for each in query_terms("do you remember something? 你知道什么？").values())
 
 
 # --- dates ------------------------------------------------------------------------------------------------------------
@@ -178,6 +212,10 @@ async def test_what_names_a_day_is_found_by_it_in_both_languages(question, embed
     days = [f"2026-{month:02}-{day:02}" for month in (2, 3, 4) for day in (4, 5, 6)]
     others = [f"Paid the deposit on {day}." for day in days if day != "2026-03-05"]
     others += ["唐薇2025年3月5日续了保险。", "Nadia sold the car on March 15, 2026."]
-    for record in ("彭飞2026年3月5日签了租约。", "Nadia had knee surgery on March 5, 2026."):
+    for record in (
+        "彭飞2026年3月5日签了租约。",
+        "Nadia had knee surgery on March 5, 2026.",
+        "Returned the router on 2026-03-05.",
+    ):
         async with await _store([*others, record], embedder) as store:
             assert await _first(store, question) == record

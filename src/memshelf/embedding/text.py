@@ -20,14 +20,14 @@ _TAG = re.compile(r"^\[[^\]\n]{1,20}\]\s*")
 _TIMESTAMP = re.compile(r"(?:19|20)\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?")
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a Chinese or English text, without the spaces between them. Very short ones stay together."""
+def sentences(text: str, *, shortest: int = _SHORTEST) -> list[str]:
+    """The sentences of a Chinese or English text, without the spaces between them. Shorter ones stay together."""
     found: list[str] = []
     for part in _END.split(text):
         part = part.strip()
         if not part:
             continue
-        if found and len(found[-1]) < _SHORTEST:
+        if found and len(found[-1]) < shortest:
             found[-1] += f" {part}"
         else:
             found.append(part)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Meaning", "Question", "Sentence", "asked", "understand", "wall_clock"]
 
 _MOST_TERMS = 256
+_SHORTEST = 3
 _SOMEBODY = re.compile(
     r"\b(?:i|my|mine|we|our|ours|us|he|his|him|she|her|hers|they|them|their|users?)\b|(?<![帮给请])[我他她咱]|用户",
     re.IGNORECASE,
@@ -49,6 +50,7 @@ class Sentence:
     dated: bool
     speaker: int | None
     speaks_of_somebody: bool
+    asks: bool
     meaning: Meaning | None
 
 
@@ -69,7 +71,7 @@ def asked(text: str) -> list[str]:
     """What is to be understood of a question: its first 2,000 characters and, if those are several sentences, each of
     them; neighbours of many stay together."""
     text = text[:EMBEDDED_CHARS]
-    parts = sentences(text)
+    parts = sentences(text, shortest=_SHORTEST)
     if len(parts) < 2:
         return [text]
     groups = min(len(parts), MOST_SENTENCES)
@@ -100,6 +102,7 @@ def _sentence(text: str, meaning: Meaning | None, index: RecordIndex, now: datet
         any(dates(folded(text))),
         named[0] if len(named) == 1 else None,
         bool(named) or _SOMEBODY.search(text) is not None,
+        text.endswith(("?", "？")),
         meaning,
     )
 

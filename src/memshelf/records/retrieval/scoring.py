@@ -38,7 +38,14 @@ class Scorer:
         if self._columns is None or self._columns.version != index.version:
             self._columns = Columns(index)
         columns = self._columns
-        found = [self._without_meaning(each, columns, alone=question.whole is None) for each in question.sentences]
+        asked = [
+            each.asks / 2 + (each.meaning.asked_of_memory if each.meaning is not None else 0.0)
+            for each in question.sentences
+        ]
+        found = [
+            self._without_meaning(each, columns, max(asked) - own, alone=len(asked) == 1)
+            for each, own in zip(question.sentences, asked, strict=True)
+        ]
         scores, matched, evidence = zip(*found, strict=True)
         best = np.maximum.reduce(scores)
         meanings = [each.meaning for each in question.sentences if each.meaning is not None]
@@ -48,10 +55,13 @@ class Scorer:
         return self._with_meaning(meanings, question.whole, index.table, columns, best, said, limit)
 
     def _without_meaning(
-        self, sentence: Sentence, columns: Columns, *, alone: bool
+        self, sentence: Sentence, columns: Columns, aside: float, *, alone: bool
     ) -> tuple[Floats, NDArray[np.bool_], float]:
         """The scores of all slots by words and times, which of them share a word with the sentence, and what there is
-        for its being a question to the memory besides closeness in meaning."""
+        for its being a question to the memory besides closeness in meaning.
+
+        `aside` is how much less the sentence asks than another one of the message.
+        """
         words = Words(self._index, columns, sentence.terms)
         scores = words.scores()
         matched = scores > 0
@@ -66,7 +76,7 @@ class Scorer:
         timeliest = float((timely * columns.alive).max())
         if not alone and sentence.times:  # a time that most records are of would hide what the other sentences say
             timely -= np.median(timely[columns.alive])
-        scores += weights.TIME * part * timely
+        scores += weights.TIME * max(0.0, 1 - weights.ASIDE * aside) * part * timely
         if sentence.speaker is not None:
             scores += weights.SPEAKER * part * (columns.speakers == sentence.speaker)
         covered = words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH

@@ -24,7 +24,7 @@ COUNT_BITS = 3
 MOST_COUNTED = (1 << COUNT_BITS) - 1
 TERM_BYTES = 4
 
-_PART_WEIGHT, _DATE_WEIGHT = 0.3, 3.0
+_CHARACTER_WEIGHT, _DATE_PART_WEIGHT, _DATE_WEIGHT = 0.3, 0.1, 4.0
 
 _BEGINNING = 7
 """Long identifiers are also found by so many of their first characters, as commits are named."""
@@ -46,6 +46,13 @@ _STOP = frozenset(_STOP_WORDS.split())
 _STOP_CHARACTERS = frozenset(
     "的了是在和与及或他她它我你您们吗呢吧啊呀嘛么这那哪些个有没不就也都还很被把对给为从到向于以而且但若如其之所等着过地得请问什怎谁几多少"
 )
+
+# What a question is asked with, and what answers it seldom has: "do you remember", 我之前说过.
+_ASKING_WORDS = (
+    "anybody anyone anything everything happen know known mention mentioned noted please recall regarding remember "
+    "remind said say something tell thing told"
+)
+_ASKING_CHARACTERS = frozenset("下前事情什关发生告诉提到过有知道记得说")
 
 _PARTICLES = frozenset("的吗呢吧啊呀嘛么我你您他她它们这那哪谁什怎")
 
@@ -112,22 +119,26 @@ class Asked(NamedTuple):
 def query_terms(text: str) -> dict[int, Asked]:
     """The terms of a question, by their hashes.
 
-    A Chinese character says less than a pair, or a word; and a pair with a character that joins words may be none: 韩是
-    in 老韩是谁, as 过敏 is. A date says more than what it is written in, which stands in other dates, too.
+    A Chinese character says less than a pair, or a word; a date more than what it is written in, which stands in other
+    dates, too. Not sure to say anything is what a question is asked with; a pair with a character that joins words, as
+    韩是 in 老韩是谁 and 过敏 have; and a long identifier, whose beginning is there as well.
     """
     text = folded(text)
     found = {term_hash(each): _asked(each) for each in list(terms(text)) or _RUN.findall(text)}
     for day, written in dates(text):
         parts = (term_hash(part) for run in _RUN.findall(written) for part in _pieces(run))
-        found |= dict.fromkeys(parts, Asked(_PART_WEIGHT, sure=True))
+        found |= dict.fromkeys(parts, Asked(_DATE_PART_WEIGHT, sure=True))
         found[term_hash(day)] = Asked(_DATE_WEIGHT, sure=False)
     return found
 
 
 def _asked(term: str) -> Asked:
-    if len(term) == 1 and not term.isascii():
-        return Asked(_PART_WEIGHT, sure=True)
-    return Asked(1.0, sure=len(term) != 2 or _STOP_CHARACTERS.isdisjoint(term))
+    if not term.isascii() and len(term) <= 2:
+        joined = len(term) == 2 and not _STOP_CHARACTERS.isdisjoint(term)
+        sure = not (joined or _ASKING_CHARACTERS.issuperset(term))
+        return Asked(_CHARACTER_WEIGHT if len(term) == 1 else 1.0, sure)
+    long = len(term) > _BEGINNING and not term.isalpha()
+    return Asked(1.0, sure=not (long or term in _ASKING))
 
 
 @lru_cache(maxsize=65_536)
@@ -148,3 +159,6 @@ def _stem(word: str) -> str:
 
 def _undoubled(stem: str) -> str:
     return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz" else stem
+
+
+_ASKING = frozenset(map(_stem, _ASKING_WORDS.split()))

@@ -58,6 +58,10 @@ count for it, and a little that it speaks of somebody ("my", "the user", "他") 
 BESIDE_THE_POINT = 0.1
 """How much less close a sentence of a message counts that is less like a question to a memory than another one."""
 
+ASIDE = 0.4
+"""How much less the time counts that a sentence names beside one that asks: "I'm cooking tonight", then the question.
+It may also be the time that the question is about: counting no such time at all cost LifeBench two points."""
+
 COVERED_ENOUGH, WORDS_ENOUGH = 0.5, 2
 """A record that has half of the words of the question, by rarity, or two of them, is an answer in any case; so is one
 of the day that the question names in full."""
