@@ -10,8 +10,6 @@ from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING
 
 from memshelf.embedding.text import EMBEDDED_CHARS, MOST_SENTENCES, sentences
-from memshelf.matching import folded
-from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.terms import Asked, query_terms
@@ -42,7 +40,7 @@ class Meaning:
 class Sentence:
     """`terms` are the words by their hashes; `times` the days that the sentence names where it is asked, `offset`
     microseconds east of UTC; `dated` that it names one in full; `speaker` the id of the one speaker whom it names;
-    `speaks_of_somebody` that it is about a person."""
+    `speaks_of_somebody` that it is about a person; `asks` that it ends with a question mark."""
 
     terms: dict[int, Asked]
     times: list[Stretch]
@@ -95,11 +93,12 @@ def understand(
 
 def _sentence(text: str, meaning: Meaning | None, index: RecordIndex, now: datetime) -> Sentence:
     named = [number for name, number in index.speaker_names.items() if name in text.casefold()]
+    terms = query_terms(text)
     return Sentence(
-        dict(islice(query_terms(text).items(), _MOST_TERMS)),
+        dict(islice(terms.items(), _MOST_TERMS)),
         read_times(text, now.date(), _years(index, now)),
         (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
-        any(dates(folded(text))),
+        any(term.weight > 1 for term in terms.values()),
         named[0] if len(named) == 1 else None,
         bool(named) or _SOMEBODY.search(text) is not None,
         text.endswith(("?", "？")),

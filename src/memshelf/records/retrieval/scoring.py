@@ -38,7 +38,7 @@ class Scorer:
         if self._columns is None or self._columns.version != index.version:
             self._columns = Columns(index)
         columns = self._columns
-        asked = [
+        asked = [  # by its question mark, which does not tell "How are you?" from a question, and by what it means
             each.asks / 2 + (each.meaning.asked_of_memory if each.meaning is not None else 0.0)
             for each in question.sentences
         ]

@@ -110,7 +110,8 @@ def pack(text: str) -> bytes:
 
 
 class Asked(NamedTuple):
-    """A term of a question: how much it says that a record holds it, and whether it says something that none does."""
+    """A term of a question: how much it says that a record holds it, more than 1 for a date alone, and whether it says
+    something that none does."""
 
     weight: float
     sure: bool
