@@ -359,6 +359,7 @@ async def test_a_run_that_is_cancelled_while_results_are_logged_has_them_once(lo
         await task
     assert [row["tool_call_id"] for row in log.rows() if row["type"] == "tool"] == ["1", "2"]
     assert _kinds(log)[-1] == "interrupted"
+    assert len(script.requests) == 1  # a run that is over asks its model no more
 
 
 async def test_an_answer_that_is_cut_off_is_kept_as_far_as_it_came(log):

@@ -56,6 +56,7 @@ class SessionLogCapability(SingleCapability):
         self._instructions: str | None = None
         self._all_is_new = False
         self._state_is_new = False
+        self._is_over = False
         self._writing = Lock()  # a request that is cancelled may still be logged while its run is closed already
 
     @override
@@ -80,6 +81,7 @@ class SessionLogCapability(SingleCapability):
             result = await handler()
             await _finished(lambda: self._close(ctx, result, state_before))
         except (Exception, asyncio.CancelledError):
+            self._is_over = True
             await _finished(lambda: self._cut_short(ctx))
             raise
         return result
@@ -150,6 +152,8 @@ class SessionLogCapability(SingleCapability):
         self._history = ctx.messages
         if self._new(ctx):
             await _finished(lambda: self._log_new(ctx))
+        if self._is_over:  # the framework cancels what is under way in a run only after the run itself
+            raise asyncio.CancelledError
 
     def _new(self, ctx: RunContext[object]) -> list[ModelMessage]:
         new: list[ModelMessage] = []
