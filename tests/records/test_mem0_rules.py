@@ -344,7 +344,11 @@ async def test_a_server_that_rewrites_texts_is_found_out(flavour):
         {"results": [{"event": "ADD", "id": ""}]},
         {"results": ["m1"]},
         {"results": {}},
-        {"status": "PENDING", "event_id": "e1"},
+        {"status": "PENDING"},
+        {"status": "PENDING", "event_id": 7},
+        {"status": "PENDING", "event_id": "../memories"},
+        {"status": "FAILED", "event_id": "e1"},
+        {"status": "SUCCEEDED", "event_id": "e1"},
         {},
         [],
         None,
@@ -355,6 +359,57 @@ async def test_a_server_that_rewrites_texts_is_found_out(flavour):
 @pytest.mark.parametrize("flavour", BOTH)
 async def test_an_add_is_confirmed_by_one_added_record_and_nothing_else(flavour, answer):
     async with answering(lambda _: httpx2.Response(200, json=answer), flavour) as (store, requests):
+        await refused("write_unconfirmed", store.add("likes tea"))
+    assert len(requests) == 1
+
+
+async def test_an_add_that_the_platform_carries_out_later_is_waited_for_and_read_back():
+    fake = FakeMem0("mem0_platform", adds_after=3)
+    async with opened(fake) as store:
+        added = await store.add("likes tea")
+        assert added.text == "likes tea"
+        assert await texts(store) == ["likes tea"]
+    assert [method for method, _ in fake.requests].count("POST") == 2  # the add, and the list
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"id": "e1", "status": "FAILED", "results": []},
+        {"id": "e1", "status": "SUCCEEDED", "results": []},
+        {"id": "e1", "status": "RUNNING", "results": [record(event="ADD")]},
+        {"id": "e1", "status": "SUCCEEDED", "results": None},
+        None,
+        [],
+    ],
+)
+async def test_an_add_whose_event_tells_of_no_record_is_unconfirmed_and_not_sent_again(event, monkeypatch):
+    monkeypatch.setattr("memshelf.records.backends.mem0.store._WAITS", (0.0, 0.0))
+
+    def answer(request):
+        queued = {"message": "Queued.", "status": "PENDING", "event_id": "e1"}
+        return httpx2.Response(200, json=queued if request.method == "POST" else event)
+
+    async with answering(answer, "mem0_platform") as (store, requests):
+        await refused("write_unconfirmed", store.add("likes tea"))
+    assert [each.method for each in requests].count("POST") == 1
+    assert {each.url.path for each in requests[1:]} == {"/v1/event/e1/"}
+
+
+@pytest.mark.parametrize("fault", ["dropped", "failed", "malformed", "refused"])
+async def test_an_event_that_cannot_be_read_leaves_its_add_unconfirmed(fault):
+    fake = FakeMem0("mem0_platform", adds_after=3)
+    fake.fail(fault, "GET")
+    async with opened(fake) as store:
+        await refused("write_unconfirmed", store.add("likes tea"))
+    assert [method for method, _ in fake.requests] == ["POST", "GET"]
+
+
+async def test_the_open_source_server_has_no_events():
+    def answer(_):
+        return httpx2.Response(200, json={"status": "PENDING", "event_id": "e1"})
+
+    async with answering(answer) as (store, requests):
         await refused("write_unconfirmed", store.add("likes tea"))
     assert len(requests) == 1
 
@@ -417,7 +472,7 @@ async def test_an_update_and_a_delete_may_be_answered_without_a_body():
 
 
 async def test_a_purge_that_does_not_end_is_unconfirmed(monkeypatch):
-    monkeypatch.setattr("memshelf.records.backends.mem0.store._PURGE_WAITS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("memshelf.records.backends.mem0.store._WAITS", (0.0, 0.0, 0.0))
     fake = FakeMem0("mem0_platform", purges_after=100)
     async with opened(fake) as store:
         fake.put("alice", "likes tea")

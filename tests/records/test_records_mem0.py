@@ -51,6 +51,11 @@ class TestPlatform(Contract):
         return FakeMem0("mem0_platform", api_key="m0-key")
 
 
+class TestPlatformThatAddsLater(TestPlatform):
+    def server(self):
+        return FakeMem0("mem0_platform", api_key="m0-key", adds_after=1)
+
+
 class TestServersThatNameNobody(Contract):
     def server(self):
         return FakeMem0("mem0_oss", nameless=True)

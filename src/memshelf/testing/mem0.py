@@ -81,10 +81,13 @@ class FakeMem0:
     newest_first: bool = False
     purges_after: int = 2
     """How many requests later the platform's records are really gone after a purge."""
+    adds_after: int = 0
+    """How many requests later the platform has added a record; until then it tells of an event. 0: at once."""
     requests: list[tuple[str, str]] = field(default_factory=list)
     _kept: dict[str, _Kept] = field(default_factory=dict)
     _faults: list[tuple[Fault, str, int]] = field(default_factory=list)
     _purging: list[tuple[int, str]] = field(default_factory=list)
+    _adding: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     _moments: int = 0
 
     def fail(self, fault: Fault, method: str = "", *, after: int = 0) -> None:
@@ -235,19 +238,37 @@ class FakeMem0:
                 return self._list(query, sent)
             case "purge":
                 return self._purge(query)
+        if self.flavour == "mem0_platform" and path.startswith("/v1/event/"):
+            return self._event(path.removeprefix("/v1/event/"))
         root = "/memories/" if self.flavour == "mem0_oss" else "/v1/memories/"
         record_id = unquote(path.removeprefix(root))
         if not path.startswith(root) or "/" in record_id:
             return 404, {"detail": "Not Found"}
         return self._one(method, record_id, sent)
 
-    def _add(self, sent: Mapping[str, Any]) -> tuple[int, object]:
+    def _add(self, sent: dict[str, Any]) -> tuple[int, object]:
+        if self.flavour == "mem0_platform" and self.adds_after:
+            event_id = str(uuid.uuid4())
+            self._adding[event_id] = (len(self.requests) + self.adds_after, sent)
+            return 200, {"message": "Queued.", "status": "PENDING", "event_id": event_id}
+        return 200, {"results": self._added(sent)}
+
+    def _event(self, event_id: str) -> tuple[int, object]:
+        if event_id not in self._adding:
+            return 404, {"detail": "Event not found."}
+        due, sent = self._adding[event_id]
+        if len(self.requests) < due:
+            return 200, {"id": event_id, "event_type": "ADD", "status": "RUNNING", "results": []}
+        del self._adding[event_id]
+        return 200, {"id": event_id, "event_type": "ADD", "status": "SUCCEEDED", "results": self._added(sent)}
+
+    def _added(self, sent: dict[str, Any]) -> list[dict[str, object]]:
         results = []
         for message in sent["messages"]:
             text = message["content"] if not self.rewriting else f"User said: {message['content']}"
             record_id = self.put(sent["user_id"], text)
             results.append({"id": record_id, "memory": text, "event": "ADD", "role": message["role"]})
-        return 200, {"results": results}
+        return results
 
     def _search(self, sent: Mapping[str, Any]) -> tuple[int, object]:
         asked = set(_WORDS.findall(sent["query"].lower()))

@@ -11,7 +11,7 @@ from memshelf.records.backends.mem0.connection import UnreadableError
 from memshelf.records.model import MemoryRecord
 from memshelf.untrusted import sound
 
-__all__ = ["Found", "added_id", "found", "results"]
+__all__ = ["Found", "added_id", "awaited", "found", "results"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,14 @@ def added_id(answer: Any) -> str:
     if len(added) != 1 or not isinstance(added[0], dict) or added[0].get("event") != "ADD":
         raise UnreadableError("The server does not say that it added one record.")
     return _text(added[0], "id")
+
+
+def awaited(answer: Any) -> str | None:
+    """The id of the event in which the server will carry out what it was asked to; `None` when it has, or failed."""
+    if not isinstance(answer, dict) or answer.get("status") not in ("PENDING", "RUNNING"):
+        return None
+    event_id = answer.get("event_id", answer.get("id"))
+    return event_id if isinstance(event_id, str) else None
 
 
 def _text(item: dict[str, Any], name: str) -> str:

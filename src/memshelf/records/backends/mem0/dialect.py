@@ -26,7 +26,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """`page_size` is how many records are asked for at once; `paged`, whether there is more than one page."""
+    """`page_size` is how many records are asked for at once; `paged`, whether there is more than one page. `events` is
+    where the server says what became of an add that it carries out later, if it does that."""
 
     name: str
     base_url: str | None
@@ -39,6 +40,7 @@ class Dialect:
     end: str
     page_size: int
     paged: bool
+    events: str | None
 
     def add(self, namespace: str, text: str) -> Request:
         message = {"role": "user", "content": text}
@@ -67,6 +69,12 @@ class Dialect:
         """For a record that was found."""
         return Request("DELETE", self._one(record_id))
 
+    def event(self, event_id: str) -> Request | None:
+        """`None` for an event that cannot be asked for."""
+        if self.events is None or _ID.fullmatch(event_id) is None:
+            return None
+        return Request("GET", f"{self.events}/{event_id}{self.end}")
+
     def purge(self, namespace: str) -> Request:
         return Request("DELETE", f"{self.root}{self.end}", {"user_id": namespace})
 
@@ -86,6 +94,7 @@ OSS = Dialect(
     end="",
     page_size=1_000,
     paged=False,
+    events=None,
 )
 PLATFORM = Dialect(
     name="mem0_platform",
@@ -99,4 +108,5 @@ PLATFORM = Dialect(
     end="/",
     page_size=100,
     paged=True,
+    events="/v1/event",
 )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from memshelf.credentials import SecretsPolicy
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import page_limit
-from memshelf.records.backends.mem0.answers import Found, added_id, found, results
+from memshelf.records.backends.mem0.answers import Found, added_id, awaited, found, results
 from memshelf.records.backends.mem0.connection import Connection, UnreadableError, unconfirmed
 from memshelf.records.backends.mem0.dialect import Dialect
 from memshelf.records.backends.mem0.listing import Cursor, Fetched, Listing
@@ -22,7 +22,7 @@ __all__ = ["MAX_RECORD_CHARS", "Mem0RecordStore"]
 
 MAX_RECORD_CHARS = 8_000
 _MOST_RESULTS = 1_000
-_PURGE_WAITS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 4.0)
+_WAITS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 4.0)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -76,10 +76,27 @@ class Mem0RecordStore:
         if answer.status == 404:
             raise MemoryStoreError("unavailable", "The server does not know how to add a record; nothing changed.")
         try:
-            record_id = added_id(answer.value)
+            record_id = added_id(await self._carried_out(answer.value))
         except UnreadableError as unreadable:
             raise unconfirmed(str(unreadable)) from None
         return await self._confirmed(record_id, text)
+
+    async def _carried_out(self, answer: object) -> object:
+        """The answer to an add, or of the event that the platform made of it, once that is over. `write_unconfirmed`
+        when it is not after ten seconds."""
+        event_id = awaited(answer)
+        request = self._dialect.event(event_id) if event_id is not None else None
+        if request is None:
+            return answer
+        for wait in _WAITS:
+            await asyncio.sleep(wait)
+            try:
+                event = await self._connection.read(request)
+            except MemoryStoreError as error:
+                raise unconfirmed(error.message) from None
+            if awaited(event) is None:
+                return event
+        raise unconfirmed("The server has not added the record yet.")
 
     async def update(self, record_id: str, text: str) -> MemoryRecord:
         text = admitted_text(text, max_chars=MAX_RECORD_CHARS, secrets=self._secrets)
@@ -98,7 +115,7 @@ class Mem0RecordStore:
     async def purge(self) -> None:
         """Remove every record of the namespace, and wait, up to ten seconds, until none is listed."""
         answer = await self._connection.write(self._dialect.purge(self._namespace))
-        for wait in _PURGE_WAITS:
+        for wait in _WAITS:
             await asyncio.sleep(wait)
             try:
                 if not (await self.list(limit=1)).records:
