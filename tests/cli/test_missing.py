@@ -93,6 +93,26 @@ def test_what_is_empty_is_exit_code_0(run, command):
     assert (ran.code, ran.out, ran.err) == (0, b"", "")
 
 
+@pytest.mark.parametrize("blank", ["", " \n"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("search", "--memory", "notes"),
+        ("records", "search", "--memory", "notes.db"),
+        ("workspace", "search", "--workspace", "notes"),
+        ("workspace", "search", "--conversations", "--workspace", "notes"),
+        ("threads", "search", "--threads", "notes"),
+        ("stores", "search", "Notes", *_DATA),
+    ],
+    ids=" ".join,
+)
+def test_a_search_for_nothing_is_refused_before_it_begins(run, command, blank):
+    ran = run(*command, blank)
+    assert (ran.code, ran.out, list(Path().iterdir())) == (2, b"", [])
+    assert ran.err.startswith("error: usage: Invalid value for 'QUERY': it is blank; say what to look for")
+    assert run(*command, blank, "--json").json["error"] == "usage"
+
+
 @pytest.mark.parametrize("command", [("workspace", "list", "--workspace"), ("threads", "list", "--threads")])
 def test_a_file_where_a_folder_should_be_is_told_so(run, command):
     Path("file").touch()

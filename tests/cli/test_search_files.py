@@ -63,7 +63,6 @@ def test_an_answer_is_a_line_each_with_score_and_place(run, memory, terminal):
     shown = terminal("search", "tea", env={"MEMSHELF_MEMORY": memory})
     assert shown.end() == 0
     assert "SCORE  FILE" in shown.seen
-    assert (run("search", " ").code, run("search", " ").out) == (0, b"")
     assert run("search", "tea", "--under", "../x", "--json").json["error"] == "invalid_path"
     assert run("search", "tea", "--memory", "nowhere").code == 3
 

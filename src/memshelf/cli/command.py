@@ -28,6 +28,7 @@ __all__ = [
     "memory_option",
     "path_argument",
     "piped",
+    "question",
     "require_agent",
     "text",
 ]
@@ -92,6 +93,14 @@ def piped(what: str, most: int, *, too_large: ErrorCode, not_text: ErrorCode, so
 def text(argument: str) -> str:
     """The type of the arguments of a `TextCommand`."""
     return argument.removeprefix("\0")
+
+
+def question(argument: str) -> str:
+    """The type of an argument that is searched for. A blank one is most likely a variable that was never set."""
+    asked = text(argument)
+    if not asked.strip():
+        raise click.BadParameter("it is blank; say what to look for")
+    return asked
 
 
 def asynchronous(command: Callable[Params, Coroutine[Any, Any, None]]) -> Callable[Params, None]:

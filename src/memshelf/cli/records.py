@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, confirmed, json_option, piped, text
+from memshelf.cli.command import TextCommand, confirmed, json_option, piped, question, text
 from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, on_records, opened_records
 from memshelf.records.lines import record_json
@@ -74,7 +74,7 @@ async def add(
 @json_option
 @click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=5, show_default=True, help="At most so many.")
 @click.option("--now", metavar="TIME", help='What "last week" in QUERY counts from, if not now; an ISO 8601 time.')
-@click.argument("query", type=text)
+@click.argument("query", type=question)
 @on_records
 async def search(place: RecordPlace, query: str, *, limit: int, now: str | None, as_json: bool) -> None:
     """Find the records closest to QUERY in meaning, closest first. Finding nothing is no failure.

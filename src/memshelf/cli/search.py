@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from memshelf.cli import render
-from memshelf.cli.command import TextCommand, asynchronous, json_option, memory_option, text
+from memshelf.cli.command import TextCommand, asynchronous, json_option, memory_option, question
 from memshelf.cli.memory import Place, locate, opened
 from memshelf.files.backends.directory.names import CONTROL
 from memshelf.files.format import validate_directory
@@ -27,7 +27,7 @@ _EXCERPT_CHARS = 200
 )
 @click.option("--under", metavar="PATH", default="", help="Only the files below this directory of the memory.")
 @click.option("--no-cache", is_flag=True, help="Keep nothing for the next search, and use nothing that was kept.")
-@click.argument("query", type=text)
+@click.argument("query", type=question)
 @asynchronous
 async def search(memory: str, query: str, *, limit: int, under: str, no_cache: bool, as_json: bool) -> None:
     """Find the files of a memory that are closest to QUERY in meaning, closest first, each with its best passage.

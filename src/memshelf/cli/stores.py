@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, confirmed, json_option, text
+from memshelf.cli.command import TextCommand, confirmed, json_option, question, text
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
 
 __all__ = ["stores"]
@@ -174,7 +174,7 @@ async def delete(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
     "--prefix", metavar="PREFIX", default="/", show_default=True, help="Only below this path, such as /notes/."
 )
 @click.argument("store", type=text)
-@click.argument("query", type=text)
+@click.argument("query", type=question)
 @hosted
 async def search(api: Api, store: str, query: str, *, limit: int, prefix: str, as_json: bool) -> None:
     """Find the memories that have a word of QUERY, the best match first. Finding nothing is no failure.

@@ -10,7 +10,7 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.carried import file_argument, force_option, new_file
 from memshelf.cli.chat import chat, threads_option
-from memshelf.cli.command import confirmed, json_option
+from memshelf.cli.command import confirmed, json_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.thread import held, opened
 from memshelf.errors import MemoryStoreError
@@ -174,7 +174,7 @@ def export(thread: str, file: str, threads: str, *, force: bool, as_json: bool) 
 @json_option
 @click.option("--thread", metavar="THREAD", help="Search this thread alone.", shell_complete=_complete_thread)
 @click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many.")
-@click.argument("query")
+@click.argument("query", type=question)
 def search(query: str, threads: str, thread: str | None, limit: int, *, as_json: bool) -> None:
     """Find what was said, in one thread or in all; the best of each thread first. To find nothing is no failure.
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, disk_paths, json_option, text
+from memshelf.cli.command import TextCommand, disk_paths, json_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.workspace_place import (
     existing_workspace,
@@ -81,7 +81,7 @@ async def show(place: Workspace, file: str, *, as_json: bool) -> None:
 @json_option
 @_limit_option
 @click.option("--conversations", is_flag=True, help="Search what was said, in the conversation archive.")
-@click.argument("query", type=text)
+@click.argument("query", type=question)
 @on_workspace
 async def search(place: Workspace, query: str, *, limit: int, conversations: bool, as_json: bool) -> None:
     """Find the entries that QUERY is about, best first. Finding nothing is no failure.
