@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import shlex
 
@@ -18,6 +19,14 @@ def test_every_document_exists_in_both_languages():
     assert set(NAMES) >= {"README.md", "docs/README.md", "docs/file-memory.md", "docs/stores.md", "docs/agents.md"}
     assert all((ROOT / name).exists() for name in NAMES)
     assert not any((ROOT / "docs" / "zh-CN" / name.removeprefix("docs/")).exists() for name in FOR_DEVELOPERS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_document_begins_with_a_link_to_the_other_language(name):
+    english, chinese = page(name, "en"), page(name, "zh")
+    there, back = (os.path.relpath(to.path, of.path.parent) for of, to in ((english, chinese), (chinese, english)))
+    assert english.text.split("\n")[2] == f"English · [简体中文]({there})"
+    assert chinese.text.split("\n")[2] == f"[English]({back}) · 简体中文"
 
 
 @pytest.mark.parametrize("name", NAMES)
