@@ -313,8 +313,9 @@ async def test_a_database_that_cannot_be_used_is_not_ready(tmp_path, serve):
         await local.state.shelf.engine.aclose()
         status, _, body = await local.ask("GET", "/readyz")
         assert (status, json.loads(body)) == (503, {"status": "database unavailable"})
-        status, _, body = await local.ask("GET", "/v1/memory_stores")
+        status, headers, body = await local.ask("GET", "/v1/memory_stores")
         assert (status, json.loads(body)["error"]["type"]) == (503, "api_error")
+        assert headers["retry-after"] == "1"
 
 
 async def test_a_crash_is_an_answer_and_a_line_without_what_was_sent(serve, caplog, monkeypatch):

@@ -7,7 +7,7 @@ import secrets
 
 import pytest
 
-from memshelf.storage import postgres_connection, postgres_writer
+from memshelf.storage import postgres_connection, postgres_readers, postgres_writer
 from memshelf.storage.postgres import PostgresEngine
 from memshelf.testing import refused
 from postgres_server import PostgresServer
@@ -24,8 +24,11 @@ class Line:
     def __init__(self, server):
         self._server = server
         self._writers = set()
+        self._carrying = set()
         self._words = None
         self._delivered = False
+        self._open = asyncio.Event()
+        self._open.set()
         self.connections = 0
 
     async def __aenter__(self):
@@ -36,7 +39,10 @@ class Line:
 
     async def __aexit__(self, *_):
         self._listener.close()
+        self.go_on()
         self.cut()
+        if self._carrying:
+            await asyncio.wait(self._carrying)
 
     def cut(self):
         for writer in self._writers:
@@ -46,8 +52,17 @@ class Line:
         """Cut the connection that next sends these words: before the server has them, or after it has answered."""
         self._words, self._delivered = words, delivered
 
+    def hang(self):
+        """Carry nothing any more, until `go_on`."""
+        self._open.clear()
+
+    def go_on(self):
+        self._open.set()
+
     async def _connect(self, reader, writer):
         self.connections += 1
+        self._carrying.add(asyncio.current_task())
+        asyncio.current_task().add_done_callback(self._carrying.discard)
         from_server, to_server = await asyncio.open_connection("127.0.0.1", self._server.port)
         writers = {writer, to_server}
         self._writers |= writers
@@ -69,12 +84,14 @@ class Line:
                 if not self._delivered:
                     return
                 last.set()
+            await self._open.wait()
             writer.write(data)
 
     async def _answer(self, reader, writer, last):
         while data := await reader.read(65_536):
             if last.is_set():
                 return
+            await self._open.wait()
             writer.write(data)
 
 
@@ -207,6 +224,51 @@ async def test_a_server_that_does_not_answer_is_unavailable_or_unconfirmed(engin
     await refused("write_unconfirmed", engine.write(insert("a"), key=1))
     held.set()
     line._answer = original
+    assert await words(engine) == ["a"]
+
+
+async def hanging(engine, line, monkeypatch):
+    """An engine with eight connections for reading and one for writing, over which nothing comes any more."""
+    await engine.write(insert("a"), key=1)
+    everybody = asyncio.Barrier(9)
+
+    async def meet(transaction):
+        await everybody.wait()
+        await transaction.fetch("SELECT 1")
+
+    await asyncio.gather(*(engine.read(meet) for _ in range(8)), engine.write(meet, key=1))
+    for module in (postgres_connection, postgres_readers, postgres_writer):
+        monkeypatch.setattr(module, "CONNECTING", 0.3)
+    line.hang()
+
+
+async def test_a_server_that_hangs_is_found_out_once_and_not_once_for_each_connection(engine, line, monkeypatch):
+    await hanging(engine, line, monkeypatch)
+    calls = [engine.read(insert("r")) for _ in range(3)]
+    calls += [engine.write(insert(f"w{number}"), key=number or None) for number in range(3)]
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(refused("unavailable", call) for call in calls))
+        await refused("unavailable", engine.read(insert("r")))
+    line.go_on()
+    assert await words(engine) == ["a"]
+
+
+async def test_a_read_waits_for_a_connection_only_so_long(engine, line, monkeypatch):
+    await engine.write(insert("a"), key=1)
+    monkeypatch.setattr(postgres_readers, "PATIENCE", 0.2)
+    everybody, go = asyncio.Barrier(9), asyncio.Event()
+
+    async def hold(transaction):
+        await everybody.wait()
+        await go.wait()
+        return await transaction.fetch("SELECT word FROM words")
+
+    holding = [asyncio.ensure_future(engine.read(hold)) for _ in range(8)]
+    await everybody.wait()
+    error = await refused("unavailable", words(engine))
+    assert "busy" in error.message
+    go.set()
+    assert len(await asyncio.gather(*holding)) == 8
     assert await words(engine) == ["a"]
 
 

@@ -103,10 +103,11 @@ def _answer_of(error: MemoryStoreError) -> tuple[int, ErrorType]:
 
 
 def answer_to(error: MemoryStoreError, dialect: Dialect) -> ApiError:
-    """The answer that stands for a refusal. A conflict is not to be tried again as it is."""
+    """The answer that stands for a refusal. A conflict is not to be tried again as it is, and what a database could not
+    do is to be tried again soon."""
     status, type = _answer_of(error)
     if status != 409:
-        return ApiError(status, type, error.message)
+        return ApiError(status, type, error.message, headers={"retry-after": "1"} if status == 503 else {})
     details = {}
     if isinstance(error, PathConflictError):
         details = {"conflicting_memory_id": error.memory_id, "conflicting_path": error.path}

@@ -20,6 +20,7 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 __all__ = [
+    "CONNECTING",
     "PATIENCE",
     "Place",
     "close",
@@ -35,7 +36,9 @@ __all__ = [
 PATIENCE = 30.0
 """How many seconds to wait for others who hold what is needed before the database is `unavailable`."""
 
-_CONNECTING = 10.0
+CONNECTING = 10.0
+"""How many seconds a server may take for what waits for nobody: to let us in, and to begin a transaction."""
+
 _ANSWERING = 2 * PATIENCE
 _OLDEST = 13
 
@@ -72,7 +75,7 @@ async def connect(place: Place, *, query_only: bool) -> asyncpg.Connection:
     }
     try:
         connection = await asyncpg.connect(
-            place.dsn, server_settings=settings, timeout=_CONNECTING, command_timeout=_ANSWERING
+            place.dsn, server_settings=settings, timeout=CONNECTING, command_timeout=_ANSWERING
         )
     except (OSError, ValueError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise unavailable(error) from error
@@ -95,7 +98,7 @@ def _require_new_enough(connection: asyncpg.Connection) -> None:
 async def close(connection: asyncpg.Connection) -> None:
     """End a connection that nobody uses; the server need not be there."""
     with contextlib.suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-        await connection.close(timeout=_CONNECTING)
+        await connection.close(timeout=CONNECTING)
 
 
 def is_lost(connection: asyncpg.Connection, error: BaseException) -> bool:
@@ -147,4 +150,5 @@ def reason(error: BaseException) -> str:
         return reason(error.__cause__)
     if isinstance(error, asyncio.TimeoutError):
         return "no answer in time"
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return said.partition("\n")[0] or type(error).__name__  # details follow on other lines

@@ -5,7 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any, TypeVar
 
-from memshelf.storage.postgres_connection import Place, close, connect, is_lost, refusal, unavailable
+from memshelf.errors import MemoryStoreError
+from memshelf.storage.postgres_connection import (
+    CONNECTING,
+    PATIENCE,
+    Place,
+    close,
+    connect,
+    is_lost,
+    refusal,
+    unavailable,
+)
 from memshelf.storage.postgres_transaction import PostgresTransaction
 from memshelf.storage.transaction import Script
 
@@ -27,7 +37,10 @@ class Readers:
         self._ended = False
 
     async def run(self, script: Script[T], *, single: bool) -> T:
-        async with self._slots:
+        """What the script returns. A connection that was lost while nobody used it is made up for; a server that does
+        not answer is `unavailable`, also for those who wait for one of the connections that it keeps busy."""
+        await self._take_slot()
+        try:
             while True:
                 kept = bool(self._idle)
                 connection = self._idle.pop() if kept else await connect(self._place, query_only=True)
@@ -38,6 +51,9 @@ class Readers:
                         self._idle.append(connection)
                         raise refusal(error) from error
                     connection.terminate()
+                    if isinstance(error, TimeoutError):  # the others, too, would only be waited for
+                        self._drop_idle()
+                        raise unavailable(error) from error
                     if not kept:
                         raise unavailable(error) from error
                 except BaseException:
@@ -46,6 +62,19 @@ class Readers:
                 else:
                     self._idle.append(connection)
                     return result
+        finally:
+            self._slots.release()
+
+    async def _take_slot(self) -> None:
+        if not self._slots.locked():
+            await self._slots.acquire()  # at once
+            return
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._slots.acquire()
+        except TimeoutError:
+            message = f"The database kept all {_MOST} connections busy for {PATIENCE:g} seconds."
+            raise MemoryStoreError("unavailable", message) from None
 
     def _leave(self, connection: Any) -> None:
         # The caller was cancelled in the midst of a statement. The server goes on with it until it is told to stop,
@@ -61,23 +90,26 @@ class Readers:
         """Close the connections, when what was called before is done."""
         for _ in range(_MOST):
             await self._slots.acquire()
-        while self._idle:
-            await close(self._idle.pop())
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(close(connection) for connection in idle))
         await self.end()
 
     async def end(self) -> None:
         """Drop the connections at once."""
         self._ended = True
-        while self._idle:
-            self._idle.pop().terminate()
+        self._drop_idle()
         if self._leaving:
             await asyncio.wait(self._leaving)
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().terminate()
 
 
 async def _on_snapshot(connection: Any, script: Script[T], *, single: bool) -> T:
     if single:
         return await script(PostgresTransaction(connection, single=True))
-    await connection.execute("BEGIN")
+    await connection.execute("BEGIN", timeout=CONNECTING)
     try:
         return await script(PostgresTransaction(connection))
     finally:

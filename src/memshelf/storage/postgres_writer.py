@@ -10,6 +10,7 @@ import asyncpg
 
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.postgres_connection import (
+    CONNECTING,
     Place,
     close,
     connect,
@@ -133,14 +134,7 @@ class Writer:
                 failure = error
             break
         for job in jobs:
-            if failure is not None:
-                job.error = MemoryStoreError(failure.code, failure.message)
-            if job.future.done():  # the caller was cancelled
-                continue
-            if job.error is not None:
-                job.future.set_exception(job.error)
-            else:
-                job.future.set_result(job.result)
+            _answer(job, job.error if failure is None else MemoryStoreError(failure.code, failure.message))
 
     async def _commit(self, jobs: list[_Job]) -> None:
         """Run and commit the jobs, or change nothing and say why."""
@@ -148,10 +142,11 @@ class Writer:
         while True:
             kept = self._connection is not None
             if self._connection is None:
-                self._connection = await connect(self._place, query_only=False)
+                self._connection = await self._connect()
             connection = self._connection
             try:
-                await connection.execute("BEGIN")
+                # It waits for no lock: a server that does not begin in this time takes no new connection either.
+                await connection.execute("BEGIN", timeout=CONNECTING)
                 if apart:
                     await _run_apart(connection, jobs)
                     break
@@ -177,6 +172,15 @@ class Writer:
             self._drop()
             raise unconfirmed(error) from error
 
+    async def _connect(self) -> Any:
+        try:
+            return await connect(self._place, query_only=False)
+        except MemoryStoreError as error:
+            waiting, self._waiting = self._waiting, []
+            for job in waiting:  # one after the other, they would wait long to hear the same
+                _answer(job, MemoryStoreError(error.code, error.message))
+            raise
+
     async def _run_together(self, connection: Any, jobs: list[_Job]) -> bool:
         """Run the jobs, and those that come meanwhile; `False` when one failed that may have left changes behind."""
         done = 0
@@ -201,6 +205,15 @@ class Writer:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.terminate()
+
+
+def _answer(job: _Job, error: Exception | None) -> None:
+    if job.future.done():  # the caller was cancelled
+        return
+    if error is not None:
+        job.future.set_exception(error)
+    else:
+        job.future.set_result(job.result)
 
 
 async def _run_alike(connection: Any, jobs: list[_Job], together: Together) -> bool:
