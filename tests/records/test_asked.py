@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import given, strategies as st
@@ -15,7 +15,7 @@ from memshelf.records.retrieval.index import Entry, RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
 from memshelf.records.retrieval.question import asked, understand
 from memshelf.records.retrieval.scoring import Scorer
-from memshelf.records.retrieval.terms import pack, query_terms, term_hash
+from memshelf.records.retrieval.terms import pack, query_terms, term_hash, terms
 
 _NOW = datetime(2026, 5, 20, tzinfo=UTC)
 _FACTS = (
@@ -181,18 +181,30 @@ def test_only_a_pair_with_a_joining_character_may_be_no_word():
     [
         "2026-03-05", "2026/3/5", "2026.03.05", "2026年3月5日", "2026 年 3 月 5 号", "２０２６年３月５日",
         "March 5, 2026", "Mar. 5th 2026", "5 March 2026", "5th of March, 2026", "on 2026-03-05T10:30Z",
-        "寄于2026年3月5日。",
+        "寄于2026年3月5日。", "二〇二六年三月五日", "5.3.2026", "05.03.2026", "5/3/2026", "3/5/2026", "03-05-2026",
+        "20260305", "IMG_20260305_1200.jpg",
     ],
 )  # fmt: skip
 def test_a_day_is_one_term_however_it_is_written(text):
-    assert term_hash("2026-03-05") in query_terms(text)
-    assert term_hash("2026-03-05") in {each >> 3 for each in memoryview(pack(text)).cast("I")}
+    for term in ("2026-03-05", "--03-05"):
+        assert term_hash(term) in query_terms(text)
+        assert term_hash(term) in {each >> 3 for each in memoryview(pack(text)).cast("I")}
+
+
+@pytest.mark.parametrize(
+    "text", ["March 5", "on 5 March", "Mar. 5th", "the 5th of March", "3月5日", "三月五号", "3 月 5 日"]
+)
+def test_a_day_without_its_year_is_the_same_term_in_each_form(text):
+    assert list(terms(text))[-1] == "--03-05"
+    assert term_hash("--03-05") in query_terms(text)
+    assert not [term for term in terms(text) if term.startswith("20")]
 
 
 @pytest.mark.parametrize(
     "text",
     ["2026-02-30", "2026-13-01", "1.2026-03-05", "12026-03-05", "2026-03-056", "2026年3月", "March 2026",
-     "192.168.20.26", "3026-03-05", "2026-03/05", "v2.2026.03.05"],
+     "192.168.20.26", "3026-03-05", "2026-03/05", "v2.2026.03.05", "20261301", "120260305", "202603051", "13/13/2026",
+     "5.13.2026", "1.5.3.2026", "5.3.20261", "March 50", "march 5pm", "30 February", "十三月五日", "3月5000元"],
 )  # fmt: skip
 def test_what_is_no_day_of_the_calendar_is_no_date(text):
     assert list(dates(text)) == []
@@ -200,22 +212,28 @@ def test_what_is_no_day_of_the_calendar_is_no_date(text):
 
 @given(st.text(st.sampled_from("0123456789-/. 年月日,stmarchy"), max_size=60))
 def test_no_text_breaks_the_reading_of_dates(text):
-    assert all(len(day) == len("2026-03-05") and written in text for day, written in dates(text))
+    for named in dates(text):
+        assert date(named.year or 2000, named.month, named.day)
+        assert 0 <= named.start < named.end <= len(text)
 
 
 @pytest.mark.parametrize("embedder", ["default", None])
 @pytest.mark.parametrize(
     "question",
-    ["2026年3月5日发生了什么？", "What happened on March 5, 2026?", "anything noted for 2026-03-05?", "5 March 2026"],
-)
+    [
+        "2026年3月5日发生了什么？", "What happened on March 5, 2026?", "anything noted for 2026-03-05?", "5 March 2026",
+        "3月5号发生了什么？", "What happened on March 5?", "what is there for 5.3.2026?", "log of 20260305",
+    ],
+)  # fmt: skip
 async def test_what_names_a_day_is_found_by_it_in_both_languages(question, embedder):
     days = [f"2026-{month:02}-{day:02}" for month in (2, 3, 4) for day in (4, 5, 6)]
     others = [f"Paid the deposit on {day}." for day in days if day != "2026-03-05"]
-    others += ["唐薇2025年3月5日续了保险。", "Nadia sold the car on March 15, 2026."]
+    others += ["唐薇2025年4月5日续了保险。", "Nadia sold the car on March 15, 2026."]
     for record in (
         "彭飞2026年3月5日签了租约。",
         "Nadia had knee surgery on March 5, 2026.",
         "Returned the router on 2026-03-05.",
+        "Returned the router on 5.3.2026.",
     ):
         async with await _store([*others, record], embedder) as store:
             assert await _first(store, question) == record

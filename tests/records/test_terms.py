@@ -21,7 +21,7 @@ def test_a_word_with_a_joining_character_is_found_as_a_whole():
 
 
 def test_a_month_is_not_a_day_and_a_number_is_found_without_its_unit():
-    assert list(terms("2024年5月8号")) == ["2024", "2024年", "5", "5月", "8", "8日", "2024-05-08"]
+    assert list(terms("2024年5月8号")) == ["2024", "2024年", "5", "5月", "8", "8日", "2024-05-08", "--05-08"]
     assert list(terms("5月8日")) != list(terms("8月5日"))
 
 

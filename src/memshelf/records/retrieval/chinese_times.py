@@ -20,12 +20,12 @@ from memshelf.records.retrieval.days import (
     year,
 )
 
-__all__ = ["chinese_times"]
+__all__ = ["chinese_times", "number"]
 
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "几": 3}
 _NUMBER = r"[0-9]{1,3}|[一二三四五六七八九十]{1,3}"
 _YEAR_WORDS = {"前年": -2, "去年": -1, "今年": 0, "明年": 1}
-_YEAR = r"(?:(?P<year>(?:19|20)[0-9]{2})\s*年|(?P<relative_year>前年|去年|今年|明年))"
+_YEAR = r"(?:(?P<year>(?:19|20)[0-9]{2}|[一二][〇零一二三四五六七八九]{3})\s*年|(?P<relative_year>前年|去年|今年|明年))"
 _MONTH_PARTS: dict[str, Part] = {
     "初": (1, 10), "上旬": (1, 10), "中": (11, 20), "中旬": (11, 20), "中下旬": (11, 31),
     "下旬": (21, 31), "底": (21, 31), "末": (21, 31),
@@ -68,10 +68,10 @@ def chinese_times(text: str, context: Context) -> Iterator[Found]:
     for match in _DATE.finditer(text):
         yield _found(match, [_date(match, year) for year in context.or_any(_year(match, context))])
     for match in _WHOLE_YEAR.finditer(text):
-        number = _year(match, context)
+        named = _year(match, context)
         part = _YEAR_PARTS.get(match["part"])
-        if number is not None:
-            yield _found(match, [months(number, *part) if part else year(number)])
+        if named is not None:
+            yield _found(match, [months(named, *part) if part else year(named)])
     for match in _DAY.finditer(text):
         yield _found(match, [around(context.today, _DAY_WORDS[match[0]], 1)])
     for match in _WEEK.finditer(text):
@@ -81,7 +81,7 @@ def chinese_times(text: str, context: Context) -> Iterator[Found]:
         yield _found(match, [month_away(context.today, _OFFSETS[match["offset"]], part_of_month)])
     for match in _AGO.finditer(text):
         unit = _UNITS[match["unit"]]
-        days = _number(match["count"]) * unit
+        days = number(match["count"]) * unit
         yield _found(match, [around(context.today, -days if match["direction"] == "前" else days, unit)])
     for match in _RECENT.finditer(text):
         yield _found(match, [recent(context.today)])
@@ -97,21 +97,21 @@ def _found(match: re.Match[str], stretches: list[Stretch] | list[Stretch | None]
 
 def _year(match: re.Match[str], context: Context) -> int | None:
     if match["year"]:
-        return int(match["year"])
+        return number(match["year"])
     return context.today.year + _YEAR_WORDS[match["relative_year"]] if match["relative_year"] else None
 
 
 def _date(match: re.Match[str], year: int) -> Stretch | None:
-    number = _number(match["month"])
+    of_year = number(match["month"])
     if match["day"]:
-        first = day(year, number, _number(match["day"]))
+        first = day(year, of_year, number(match["day"]))
         if not match["last_day"]:
             return first
-        last = day(year, _number(match["last_month"]) if match["last_month"] else number, _number(match["last_day"]))
+        last = day(year, number(match["last_month"]) if match["last_month"] else of_year, number(match["last_day"]))
         return Stretch(first.first, last.last) if first and last and first.first <= last.last else first
     if match["to_month"]:
-        return months(year, number, _number(match["to_month"]))
-    return month(year, number, _MONTH_PARTS.get(match["part"], (1, 31)))
+        return months(year, of_year, number(match["to_month"]))
+    return month(year, of_year, _MONTH_PARTS.get(match["part"], (1, 31)))
 
 
 def _week(match: re.Match[str], context: Context) -> Stretch:
@@ -124,13 +124,14 @@ def _week(match: re.Match[str], context: Context) -> Stretch:
     return Stretch(weekday, weekday)
 
 
-def _number(text: str) -> int:
+def number(text: str) -> int:
+    """What figures say, Arabic or Chinese ones."""
     if text.isascii():
         return int(text)
     tens, ten, ones = text.rpartition("十")
     if ten:
         return (_DIGITS.get(tens, 1) if tens else 1) * 10 + (_DIGITS.get(ones, 0) if ones else 0)
-    number = 0
+    value = 0
     for digit in text:
-        number = number * 10 + _DIGITS[digit]
-    return number
+        value = value * 10 + _DIGITS[digit]
+    return value

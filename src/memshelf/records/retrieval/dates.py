@@ -1,45 +1,76 @@
-"""The days that a text names in full, as one term each: however they are written, and in whichever language."""
+"""The days that a text names, as terms: the same however they are written, in English as in Chinese."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from datetime import date
+from typing import NamedTuple
 
+from memshelf.records.retrieval.chinese_times import number
 from memshelf.records.retrieval.english_times import MONTHS
 
-__all__ = ["dates"]
+__all__ = ["NamedDay", "dates"]
 
+_LEAP_YEAR = 2000
 _MONTH = f"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
-_DAY = r"(?P<day>[0-9]{1,2})"
-_TH = r"(?:st|nd|rd|th)?"
-_YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
-_FROM_YEAR = (
-    re.compile(rf"(?<![./-]).{{4}}(?P<between>[-/.])(?P<month>[0-9]{{1,2}})(?P=between){_DAY}(?![0-9])"),
-    re.compile(rf".{{4}}\s?年\s?(?P<month>[0-9]{{1,2}})\s?月\s?{_DAY}(?![0-9])"),
-)
-_TO_YEAR = (
-    re.compile(rf"\b{_MONTH}\.? {{1,2}}{_DAY}{_TH},? {{1,2}}.{{4}}$"),
-    re.compile(rf"(?<![0-9]){_DAY}{_TH}(?: of)? {{1,2}}{_MONTH}\.?,? {{1,2}}.{{4}}$"),
-)
-_LONGEST = len("30th of  september.,  2026")
+_YEAR = "(?P<year>(?:19|20)[0-9]{2})"
+_DAY = "(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
+_NUMBER = "[0-9]{1,2}|[一二三四五六七八九十]{1,3}"
+
+# Each form from what is rare in it to its end, and what stands before that: few texts have dates, and so one is read
+# several times faster.
+_FORMS = tuple(
+    (re.compile(f"{before}$"), re.compile(form))
+    for before, form in (
+        ("", r"(?P<year>(?:19|20)(?<![0-9./-]..)[0-9]{2})(?P<between>[./-])(?P<month>[0-9]{1,2})"
+             r"(?P=between)(?P<day>[0-9]{1,2})(?![0-9])"),
+        ("", "(?P<year>(?:19|20)(?<![0-9]..)[0-9]{2})(?P<month>[0-9]{2})(?P<day>[0-9]{2})(?![0-9])"),
+        ("(?<![0-9./-])(?P<day>[0-9]{1,2})", rf"(?P<sep>[./-])(?P<month>[0-9]{{1,2}})(?P=sep){_YEAR}(?![0-9])"),
+        (rf"\b{_MONTH}\.? ?", rf" {_DAY}\b(?:,? {{1,2}}{_YEAR}\b)?"),
+        (f"(?<![0-9]){_DAY}(?: of)? ?", rf" {_MONTH}\b(?:\.?,? {{1,2}}{_YEAR}\b)?"),
+        (rf"(?:(?P<year>(?:19|20)[0-9]{{2}}|[一二][〇零一二三四五六七八九]{{3}})\s?年\s?)?(?P<month>{_NUMBER})\s?",
+         rf"月\s?(?P<day>{_NUMBER})(?![0-9])(?:\s?[日号])?"),
+    )
+)  # fmt: skip
+_LONGEST_BEFORE = len("september.  ")
 
 
-def dates(text: str) -> Iterator[tuple[str, str]]:
-    """The dates of a text in lower case, each in ISO 8601 and as it is written there.
+class NamedDay(NamedTuple):
+    """A day of the calendar, of any year if that is `None`, and where a text names it."""
 
-    What is no date of the calendar is left out.
-    """
-    for year in _YEAR.finditer(text):  # which few texts have, and is found several times faster than dates are
-        start, end = year.span()
-        found = [form.match(text, start) for form in _FROM_YEAR]
-        found += [form.search(text, max(0, end - _LONGEST), end) for form in _TO_YEAR]
-        for match in found:
-            if match is None:
+    year: int | None
+    month: int
+    day: int
+    start: int
+    end: int
+
+    @property
+    def terms(self) -> list[str]:
+        """In ISO 8601 what it is named by, and then the day of any year, by which something else may name it."""
+        of_any_year = f"--{self.month:02}-{self.day:02}"
+        return [of_any_year] if self.year is None else [f"{self.year}{of_any_year[1:]}", of_any_year]
+
+
+def dates(text: str) -> Iterator[NamedDay]:
+    """The days that a text in lower case names. 3/5/2026 is both that it may be."""
+    for before, form in _FORMS:
+        for found in form.finditer(text):
+            head = before.search(text, max(0, found.start() - _LONGEST_BEFORE), found.start())
+            if head is None:
                 continue
-            month = match["month"]
-            try:
-                day = date(int(year[0]), MONTHS.get(month) or int(month), int(match["day"]))
-            except ValueError:
-                continue
-            yield day.isoformat(), match[0]
+            parts = head.groupdict() | found.groupdict()
+            year = number(parts["year"]) if parts["year"] else None
+            month, day = MONTHS.get(parts["month"]) or number(parts["month"]), number(parts["day"])
+            either = [(month, day), (day, month)] if parts.get("sep") in ("/", "-") else [(month, day)]
+            for each in dict.fromkeys(either):
+                if _exists(year, *each):
+                    yield NamedDay(year, *each, head.start(), found.end())
+
+
+def _exists(year: int | None, month: int, day: int) -> bool:
+    try:
+        date(year or _LEAP_YEAR, month, day)
+    except ValueError:
+        return False
+    return True

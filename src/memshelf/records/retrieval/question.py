@@ -39,8 +39,8 @@ class Meaning:
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """`terms` are the words by their hashes; `times` the days that the sentence names where it is asked, `offset`
-    microseconds east of UTC; `dated` that it names one in full; `speaker` the id of the one speaker whom it names;
-    `speaks_of_somebody` that it is about a person; `asks` that it ends with a question mark."""
+    microseconds east of UTC; `dated` that it names a day of the calendar; `speaker` the id of the one speaker whom it
+    names; `speaks_of_somebody` that it is about a person; `asks` that it ends with a question mark."""
 
     terms: dict[int, Asked]
     times: list[Stretch]

@@ -24,7 +24,7 @@ COUNT_BITS = 3
 MOST_COUNTED = (1 << COUNT_BITS) - 1
 TERM_BYTES = 4
 
-_CHARACTER_WEIGHT, _DATE_PART_WEIGHT, _DATE_WEIGHT = 0.3, 0.1, 4.0
+_CHARACTER_WEIGHT, _DATE_PART_WEIGHT, _DAY_WEIGHT, _DATE_WEIGHT = 0.3, 0.1, 2.0, 4.0
 
 _BEGINNING = 7
 """Long identifiers are also found by so many of their first characters, as commits are named."""
@@ -63,7 +63,8 @@ def terms(text: str) -> Iterator[str]:
     text = folded(text)
     for run in _RUN.findall(text):
         yield from _pieces(run)
-    yield from (day for day, _ in dates(text))
+    for day in dates(text):
+        yield from day.terms
 
 
 def _pieces(run: str) -> Iterator[str]:
@@ -99,7 +100,7 @@ def pack(text: str) -> bytes:
     Of a record in which no word tells anything, such as "No.", the words themselves, so that it can be found at all.
     """
     text = folded(text[:INDEXED_CHARS])
-    counts = Counter(term_hash(day) for day, _ in dates(text))
+    counts = Counter(term_hash(term) for day in dates(text) for term in day.terms)
     runs = Counter(_RUN.findall(text))
     for run, often in runs.items():
         for term in _pieces(run):
@@ -120,16 +121,21 @@ class Asked(NamedTuple):
 def query_terms(text: str) -> dict[int, Asked]:
     """The terms of a question, by their hashes.
 
-    A Chinese character says less than a pair, or a word; a date more than what it is written in, which stands in other
-    dates, too. Not sure to say anything is what a question is asked with; a pair with a character that joins words, as
-    韩是 in 老韩是谁 and 过敏 have; and a long identifier, whose beginning is there as well.
+    A Chinese character says less than a pair, or a word; a date more than what it is written in, which stands
+    in other dates, too, and more than the same day of other years. Not sure to say anything is what a question
+    is asked with; a pair with a character that joins words, as 韩是 in 老韩是谁 and 过敏 have; and a long identifier,
+    whose beginning is there as well.
     """
     text = folded(text)
     found = {term_hash(each): _asked(each) for each in list(terms(text)) or _RUN.findall(text)}
-    for day, written in dates(text):
-        parts = (term_hash(part) for run in _RUN.findall(written) for part in _pieces(run))
+    days = list(dates(text))
+    for day in days:
+        parts = (term_hash(part) for run in _RUN.findall(text[day.start : day.end]) for part in _pieces(run))
         found |= dict.fromkeys(parts, Asked(_DATE_PART_WEIGHT, sure=True))
-        found[term_hash(day)] = Asked(_DATE_WEIGHT, sure=False)
+    for day in days:
+        of_any_year, *in_full = map(term_hash, reversed(day.terms))
+        found[of_any_year] = Asked(_DAY_WEIGHT, sure=False)
+        found |= dict.fromkeys(in_full, Asked(_DATE_WEIGHT, sure=False))
     return found
 
 

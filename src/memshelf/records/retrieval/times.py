@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from memshelf.records.retrieval.chinese_times import chinese_times
-from memshelf.records.retrieval.days import Context, Stretch
+from memshelf.records.retrieval.dates import dates
+from memshelf.records.retrieval.days import Context, Found, Stretch, day
 from memshelf.records.retrieval.english_times import english_times
 
 __all__ = ["closeness", "fading", "read_times", "specificity"]
@@ -21,7 +22,11 @@ def read_times(text: str, today: date, years: Iterable[int]) -> list[Stretch]:
     `today` is what relative expressions count from; a date without a year is of each of the `years`.
     """
     context = Context(today, tuple(years))
-    found = [each for find in (chinese_times, english_times) for each in find(text, context) if each.stretches]
+    found = [each for find in (chinese_times, english_times) for each in find(text, context)]
+    for named in dates(text):
+        if not any(each.start < named.end and named.start < each.end for each in found):
+            days = (day(year, named.month, named.day) for year in context.or_any(named.year))
+            found.append(Found(tuple(each for each in days if each is not None), named.start, named.end))
     stretches = dict.fromkeys(stretch for each in found for stretch in each.stretches)
     return list(stretches)[:_MOST_STRETCHES]
 
