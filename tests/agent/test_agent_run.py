@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -357,6 +358,45 @@ async def test_a_cancelled_stream_gives_a_usable_thread():
     await _cancelled_in_a_tool(consume)
 
 
+@pytest.mark.parametrize("left", [True, False])
+async def test_a_stream_that_is_cancelled_again_while_it_ends_still_has_its_result(left):
+    begun, ending, end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class TakesItsTime(AbstractCapability[object]):
+        async def wrap_run(self, ctx, *, handler):
+            try:
+                return await handler()
+            finally:
+                ending.set()
+                while not end.is_set():
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await end.wait()
+
+    async def wait():
+        begun.set()
+        await asyncio.Event().wait()
+
+    stream = _build(Script(call("wait_here")), TakesItsTime(), _tool("wait_here", wait)).stream("hi")
+
+    async def consume():
+        async with stream if left else contextlib.nullcontext():
+            async for _ in stream:
+                pass
+
+    task = asyncio.ensure_future(consume())
+    await begun.wait()
+    task.cancel()
+    await ending.wait()
+    task.cancel()
+    await asyncio.sleep(0)  # it hears of it
+    end.set()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    assert HarnessResult.from_cancellation(caught.value) is stream.result
+    assert stream.result.status == "cancelled"
+    _assert_every_call_is_answered(stream.result.state.messages)
+
+
 async def test_a_stream_in_a_scope_that_is_cancelled_keeps_what_was_done():
     async def answer(messages, info):
         try:
@@ -406,6 +446,36 @@ async def test_a_timeout_around_a_run_still_has_its_result():
 
 def _heeds_ctrl_c():
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests in the background has it ignored
+
+
+async def test_toolsets_are_closed_though_nobody_waits_for_what_runs_left_to_be_done():
+    waiting, opened = asyncio.Event(), []
+
+    class Connected(FunctionToolset):
+        async def __aenter__(self):
+            opened.append(self)
+            return await super().__aenter__()
+
+        async def __aexit__(self, *error):
+            opened.remove(self)
+            return await super().__aexit__(*error)
+
+    class Busy(AbstractCapability[object]):
+        async def settled(self):
+            waiting.set()
+            await asyncio.Event().wait()
+
+    async def use():
+        async with _build(Script("one"), Busy(), Toolset(Connected())) as executable:
+            await executable.run("hi")
+
+    task = asyncio.ensure_future(use())
+    await waiting.wait()
+    assert opened
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert opened == []
 
 
 def test_ctrl_c_gives_a_usable_thread():

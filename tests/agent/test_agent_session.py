@@ -362,6 +362,36 @@ async def test_a_run_that_is_cancelled_while_results_are_logged_has_them_once(lo
     assert len(script.requests) == 1  # a run that is over asks its model no more
 
 
+async def test_a_run_that_is_cancelled_makes_no_other_call_while_its_end_is_logged(log, monkeypatch):
+    ending, logged, begun, end = threading.Event(), threading.Event(), asyncio.Event(), asyncio.Event()
+    seal, made = log.seal, []
+
+    def slowly(**options):
+        ending.set()
+        logged.wait()
+        return seal(**options)
+
+    async def first():
+        begun.set()
+        await end.wait()
+
+    tools = [Tool(first, name="first_one", sequential=True), Tool(lambda: made.append(1), name="other_one")]
+    script = Script([call("first_one"), call("other_one")], "done")
+    task = asyncio.ensure_future(plain(script, [SessionLogCapability(log)], "hi", tools=tools))
+    await begun.wait()
+    monkeypatch.setattr(log, "seal", slowly)
+    task.cancel()
+    await asyncio.to_thread(ending.wait)
+    end.set()  # which comes before the framework cancels the call
+    for _ in range(50):
+        await asyncio.sleep(0)  # so that the other call would be made
+    logged.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert made == []
+    assert [row["outcome"] for row in log.rows() if row["type"] == "tool"] == ["interrupted"] * 2
+
+
 async def test_an_answer_that_is_cut_off_is_kept_as_far_as_it_came(log):
     executable = HarnessBuilder().build(
         AgentSpec(), model=Script("one two three", "next").model, capabilities=[SessionLogCapability(log)]

@@ -73,6 +73,7 @@ def test_nothing_but_chat_and_demo_loads_an_agent_framework(run, arguments):
     ids=["while it loads", "at its end", "while it waits for a thread"],
 )
 def test_an_interrupt_is_no_traceback_whenever_it_comes(then):
+    then = f"signal.signal(signal.SIGINT, signal.default_int_handler); {then}"  # in the background it is ignored
     code = f"import atexit, os, signal, sys, threading; from memshelf.cli import main; {then}; sys.exit(main())"
     ran = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (130, "")

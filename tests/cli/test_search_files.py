@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -359,6 +360,34 @@ def test_a_failing_embedder_leaves_words_and_is_asked_again(tmp_path):
         await files.aclose()
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("change", ["new", "changed", "gone"])
+async def test_a_search_that_is_cancelled_costs_later_ones_nothing(tmp_path, change):
+    store, free = DirectoryFileStore(tmp_path / "m"), threading.Event()
+    version = await store.write("a.md", "likes tea", expected=None, origin=Origin())
+    files = FileMeaning(store, embedder=Counting())
+    assert [hit.path for hit in await files.search("tea", limit=3)] == ["a.md"]
+    if change == "new":
+        await store.write("b.md", "likes tea", expected=None, origin=Origin())
+    elif change == "changed":
+        await store.write("a.md", "likes black tea", expected=version, origin=Origin())
+    else:
+        await store.delete("a.md", expected=version, origin=Origin())
+    known = files._files.copy()
+    busy = asyncio.create_task(files._recall.run(free.wait))  # so that the index takes a while
+    searching = asyncio.create_task(files.search("tea", limit=3))
+    while files._files == known:
+        await asyncio.sleep(0)
+    searching.cancel()  # while it waits for the index
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    free.set()
+    await busy
+    expected = {"new": ["a.md", "b.md"], "changed": ["a.md"], "gone": []}[change]
+    assert sorted(hit.path for hit in await files.search("tea", limit=3)) == expected
+    await files.aclose()
+    await store.aclose()
 
 
 async def _fails(texts, *, query=False):

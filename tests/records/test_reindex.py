@@ -7,6 +7,8 @@ import sqlite3
 import subprocess
 import sys
 
+import pytest
+
 from memshelf.records.backends.sqlite import SqliteRecordStore
 from memshelf.records.model import NewRecord
 
@@ -94,3 +96,34 @@ async def test_what_others_add_while_it_runs_is_indexed_too(tmp_path, hashing):
             await adding[0]
             await store.reindex()
             assert await store.unindexed() == 0
+
+
+async def test_who_is_cancelled_while_indexing_in_the_background_comes_to_its_end_indexes_no_more(tmp_path):
+    begun, told, end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Stubborn(Quick):
+        async def embed(self, texts, *, query=False):
+            if not query and not end.is_set():
+                begun.set()
+                try:
+                    await end.wait()
+                except asyncio.CancelledError:
+                    told.set()
+                    await end.wait()
+                    raise
+            return await super().embed(texts, query=query)
+
+    database = tmp_path / "memory.db"
+    async with SqliteRecordStore(database, embedder=None) as words:
+        await words.add("the quokka likes marmalade")
+    embedder = Stubborn()
+    async with SqliteRecordStore(database, embedder=embedder) as store:
+        await store.search("marmalade", limit=1)
+        await begun.wait()
+        indexing = asyncio.create_task(store.reindex())
+        await told.wait()
+        indexing.cancel()
+        end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await indexing
+        assert embedder.embedded == []

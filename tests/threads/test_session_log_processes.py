@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import multiprocessing
 import os
 import random
 import signal
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -115,19 +117,17 @@ def _be_killed(log: SessionLog, number: int, writer: int) -> None:
 
 
 def _writers(root: Path) -> dict[str, object]:
-    ready, start = os.pipe()
-    log = SessionLog("s1", root, durable=False)
-    children = [_fork(partial(_write, log, writer, ready, start)) for writer in range(WRITERS)]
-    os.close(start)  # all of them wait for the end of this pipe
+    log, together = SessionLog("s1", root, durable=False), multiprocessing.get_context("fork").Barrier(WRITERS)
+    children = [_fork(partial(_write, log, writer, together)) for writer in range(WRITERS)]
     for child in children:
         assert os.waitpid(child, 0)[1] == 0
     return {"rows": log.load()}
 
 
-def _write(log: SessionLog, writer: int, ready: int, start: int) -> None:
-    os.close(start)
-    os.read(ready, 1)
+def _write(log: SessionLog, writer: int, together: Barrier) -> None:
     for number in range(0, ROWS * 2, 2):
+        if number % 30 == 0:  # on a busy machine, they would write one after the other
+            together.wait(60)
         filler = "x" * random.choice([1, 5_000])
         log.extend(
             [{"type": "user", "content": filler, "writer": writer, "number": each} for each in (number, number + 1)]

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from memshelf import Workspace
+from memshelf import InProcessFileStore, MemoryStoreError, Workspace
+from memshelf.files.model import Changes, FullResync
 from memshelf.origin import Origin
+from memshelf.testing import refused
 from memshelf.workspace.entries import read_entry_file
 from memshelf.workspace.meaning import Meaning
 from memshelf.workspace.workspace import DRIFT_NOTE
@@ -198,6 +200,34 @@ async def test_an_index_of_entries_that_are_rewritten_again_and_again_stays_smal
     meaning.close()
 
 
+async def test_a_search_that_is_cancelled_costs_later_ones_nothing():
+    pytest.importorskip("numpy")
+
+    class Lengths:
+        model, version, dimension = "lengths", "1", 4
+
+        async def embed(self, texts, *, query=False):
+            return [[1.0, 2.0, 3.0, len(text)] for text in texts]
+
+    earlier, meaning, free = Meaning(Lengths()), Meaning(Lengths()), threading.Event()
+    earlier.put(read_entry_file("user_tea.md", "Drinks oolong."))
+    found = await earlier.search("oolong", 3, 1.0)
+    earlier.close()
+    meaning.restore("user_tea.md", *earlier.kept("user_tea.md"))
+    busy = asyncio.create_task(meaning._recall.run(free.wait))  # so that the index takes a while
+    searching = asyncio.create_task(meaning.search("oolong", 3, 1.0))
+    while meaning._restored:
+        await asyncio.sleep(0)
+    searching.cancel()  # while it waits for the index
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    free.set()
+    await busy
+    assert found.keys() == {"user_tea.md"}
+    assert await meaning.search("oolong", 3, 1.0) == found
+    meaning.close()
+
+
 async def test_what_a_loop_that_stands_still_has_begun_another_one_ends():
     pytest.importorskip("numpy")
     reached = threading.Event()
@@ -237,3 +267,30 @@ async def test_what_a_loop_that_stands_still_has_begun_another_one_ends():
         loop.close()
 
     await asyncio.to_thread(end)
+
+
+async def test_what_was_written_here_and_taken_back_is_not_listed_though_a_first_look_failed():
+    class Digest(InProcessFileStore):
+        """Its cursors say how all is, so that what was undone has not changed."""
+
+        down = False
+
+        async def list(self):
+            if self.down:
+                raise MemoryStoreError("unavailable", "down")
+            return await super().list()
+
+        async def changes(self, since):
+            now = "\n".join(f"{entry.path} {entry.version}" for entry in await super().list())
+            return Changes(now, ()) if since == now else FullResync(now)
+
+    store = Digest()
+    workspace = Workspace.on(lambda user_id: store, embedder=None)
+    assert await workspace.search("oolong") == []
+    await workspace.write_memory_entry("Tea", "Drinks oolong.", "user")
+    for entry in await store.list():
+        await store.delete(entry.path, expected=entry.version, origin=Origin())
+    store.down = True
+    await refused("unavailable", workspace.list_entries())
+    store.down = False
+    assert await workspace.list_entries() == []

@@ -70,9 +70,11 @@ class Executable(Generic[Output]):
     async def __aexit__(
         self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:
-            await self.settled()
-        await self._agent.__aexit__(type_, error, traceback)
+        try:
+            if error is None:
+                await self.settled()
+        finally:  # whoever is tired of waiting still has connections to close
+            await self._agent.__aexit__(type_, error, traceback)
 
     async def settled(self) -> None:
         """Wait for what runs in this event loop left to be done in the background, such as extracting memories."""
@@ -256,7 +258,8 @@ class HarnessStream(Generic[Output]):
         try:
             event = await anext(self._events)
         except (asyncio.CancelledError, KeyboardInterrupt) as error:
-            (await self._end("cancelled")).attach_to(error)
+            await self._end("cancelled")
+            self.result.attach_to(error)
             raise
         except RunCancelled:
             await self._end("cancelled")
@@ -269,12 +272,16 @@ class HarnessStream(Generic[Output]):
             await run.__aexit__(None, None, None)
         raise StopAsyncIteration
 
-    async def _end(self, status: Status, failure: Exception | None = None) -> HarnessResult[Output]:
+    async def _end(self, status: Status, failure: Exception | None = None) -> None:
         turn, run = await self._begun()
-        if self._events is not None:
-            await run.__aexit__(None, None, None)
+        try:
+            if self._events is not None:
+                await run.__aexit__(None, None, None)
+        except asyncio.CancelledError as again:  # by somebody who does not wait for the end
+            self._result = _stopped(turn, status, self._events, failure)
+            self._result.attach_to(again)
+            raise
         self._result = _stopped(turn, status, self._events, failure)
-        return self._result
 
     async def _begun(self) -> Started[Output]:
         if self._started is None:

@@ -148,7 +148,7 @@ class FileMeaning:
             self._made = set()
         if self._recall.index.wasteful:
             self._files, self._paths = {}, {}
-            await self._recall.run(self._recall.reset)
+            await self._recall.change(self._recall.reset)
             await self._take_in(list(entries.values()), None)
 
     def _has(self, entry: FileEntry) -> bool:
@@ -173,7 +173,7 @@ class FileMeaning:
             analysed = await asyncio.to_thread(lambda pairs: [_analysed(*pair) for pair in pairs], pairs)
             await self._embed(analysed)
             new = [entry for each in analysed for entry in self._entries(each)]
-            await self._recall.run(partial(self._recall.index.put, new))
+            await self._recall.change(partial(self._recall.index.put, new))
             if len(self._made) >= _KEPT_AT_ONCE:  # so that who stops here has not waited for nothing
                 await self._keep(self._made)
                 self._made = set()
@@ -227,7 +227,7 @@ class FileMeaning:
         for key in keys:
             del self._paths[key]
         if keys:
-            await self._recall.run(lambda: self._recall.index.remove(keys))
+            await self._recall.change(lambda: self._recall.index.remove(keys))
 
 
 def _analysed(entry: FileEntry, file: FileText) -> _Analysed:

@@ -83,13 +83,25 @@ class Recall:
             warn_words_only()
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run work that touches the index on its thread."""
+        """Run work that touches the index on its thread, unless the caller is cancelled before its turn."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread(), work)
+
+    async def change(self, work: Callable[[], object]) -> None:
+        """Run work that changes the index on its thread, also for a caller that is cancelled meanwhile.
+
+        So who notes what the index holds, and then calls this, may rely on what was noted.
+        """
+        thread = self._thread()
+        changed = thread.submit(work)  # which nobody can cancel, as one could what is waited for
+        await asyncio.get_running_loop().run_in_executor(thread, changed.result)
+
+    def _thread(self) -> ThreadPoolExecutor:
         if self._process != os.getpid():  # a forked child: the thread is not here, and may have been in the middle
             self._process, self._executor = os.getpid(), None
             self.reset()
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="memshelf-recall")
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        return self._executor
 
     def close(self) -> None:
         """End the thread, when it is done with what it was given. It starts again when needed."""

@@ -131,7 +131,11 @@ class Catalogue:
             recent = len(self._versions) > _MANY and started - self._looked < _RARELY * self._took
             if (same and (hurried or recent)) or (hurried and recent and self._glance is not None):
                 return
-            await self._refresh()
+            try:
+                await self._refresh()
+            except BaseException:  # what was written here is yet to be looked at
+                self._wrote = True
+                raise
             self._looked, self._glanced = time.monotonic(), glanced
             self._took = self._looked - started
 

@@ -125,10 +125,10 @@ class Meaning:
     async def _fill(self) -> None:
         if restored := self._restored:
             self._restored = []
-            await self._recall.run(lambda: self._recall.index.put(restored))
+            await self._recall.change(lambda: self._recall.index.put(restored))
         if gone := self._gone:
             self._gone = []
-            await self._recall.run(lambda: self._recall.index.remove(gone))
+            await self._recall.change(lambda: self._recall.index.remove(gone))
         while batch := list(self._waiting.items())[:_AT_ONCE]:
             vectors = await self._recall.vectors([text.passages for _, text in batch])
             if any(each is None for each in vectors):
@@ -138,14 +138,14 @@ class Meaning:
                 if self._waiting.get(file) is text and rows is not None:
                     self._vectors[text.key] = rows
                     entries.append(_entry(text, rows))
-            await self._recall.run(lambda entries=entries: self._recall.index.put(entries))  # type: ignore[misc]
+            await self._recall.change(lambda entries=entries: self._recall.index.put(entries))  # type: ignore[misc]
             for file, text in batch:
                 if self._waiting.get(file) is text:
                     del self._waiting[file]
         if self._recall.index.wasteful:
             known = [(text, self._vectors.get(text.key)) for text in list(self._texts.values())]
             every = [_entry(text, rows) for text, rows in known if rows is not None]
-            await self._recall.run(lambda: self._anew(every))
+            await self._recall.change(lambda: self._anew(every))
 
     def _anew(self, entries: list[Entry]) -> None:
         self._recall.reset()

@@ -11,8 +11,23 @@ from threading import Lock
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_ai import AgentRunResult, DeferredToolRequests, ModelMessage, ModelRequest, ModelResponse, RunContext
-from pydantic_ai.capabilities import AbstractCapability, AgentNode, CapabilityOrdering, WrapRunHandler
+from pydantic_ai import (
+    AgentRunResult,
+    DeferredToolRequests,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    RunContext,
+    ToolCallPart,
+    ToolDefinition,
+)
+from pydantic_ai.capabilities import (
+    AbstractCapability,
+    AgentNode,
+    CapabilityOrdering,
+    ValidatedToolArgs,
+    WrapRunHandler,
+)
 from pydantic_ai.messages import repair_messages
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
@@ -110,6 +125,13 @@ class SessionLogCapability(SingleCapability):
         sent += map(sendable, request_context.messages[-1:])  # which may still change
         return replace(request_context, messages=sent)
 
+    @override
+    async def before_tool_execute(
+        self, ctx: RunContext[object], *, call: ToolCallPart, tool_def: ToolDefinition, args: ValidatedToolArgs
+    ) -> ValidatedToolArgs:
+        self._require_that_it_goes_on()
+        return args
+
     def _sendable(self, message: ModelMessage) -> ModelMessage:
         known = self._sent.get(id(message))
         if known is None:
@@ -152,6 +174,9 @@ class SessionLogCapability(SingleCapability):
         self._history = ctx.messages
         if self._new(ctx):
             await _finished(lambda: self._log_new(ctx))
+        self._require_that_it_goes_on()
+
+    def _require_that_it_goes_on(self) -> None:
         if self._is_over:  # the framework cancels what is under way in a run only after the run itself
             raise asyncio.CancelledError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
@@ -25,6 +25,7 @@ __all__ = ["InProcessRecordStore"]
 class _Kept:
     record: MemoryRecord
     draft: Draft
+    vectors: bytes | None
     replaced_by: int | None = None
     revised_at: int | None = None
 
@@ -92,20 +93,17 @@ class InProcessRecordStore:
         vectors = await self._recall.vectors([draft.analysis.passages for draft in drafts])
         replaced = [self._key(draft.new.replaces) for draft in drafts]
         now, changed, added = self._mint.now(), set[int](), []
-        for draft, old in zip(drafts, replaced, strict=True):
+        for draft, old, rows in zip(drafts, replaced, vectors, strict=True):
             key, self._next = self._next, self._next + 1
             record = draft.record(self._mint.id("rec", now), now)
-            self._kept[key] = _Kept(record, draft)
+            self._kept[key] = _Kept(record, draft, rows)
             if old is not None:
                 kept = self._kept[old]
                 self._kept[old] = replace(kept, replaced_by=key, record=replace(kept.record, replaced_by=record.id))
                 changed.add(old)
             added.append(record)
             changed.add(key)
-        by_key = dict(zip(range(self._next - len(drafts), self._next), vectors, strict=True))
-        for old in changed - by_key.keys():
-            by_key[old] = (await self._recall.vectors([self._kept[old].draft.analysis.passages]))[0]
-        await self._index(by_key)
+        await self._index(sorted(changed))
         return added
 
     async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
@@ -117,8 +115,8 @@ class InProcessRecordStore:
         kept = self._kept[key]
         now = self._mint.now()
         updated = replace(draft.record(record_id, now), replaced_by=kept.record.replaced_by)
-        self._kept[key] = _Kept(updated, draft, kept.replaced_by, now)
-        await self._index({key: vectors[0]})
+        self._kept[key] = _Kept(updated, draft, vectors[0], kept.replaced_by, now)
+        await self._index([key])
         return updated
 
     async def delete(self, record_id: str) -> None:
@@ -128,23 +126,22 @@ class InProcessRecordStore:
         for each in restored:
             kept = self._kept[each]
             self._kept[each] = replace(kept, replaced_by=None, record=replace(kept.record, replaced_by=None))
-        await self._recall.run(lambda: self._recall.index.remove([key]))
-        if restored:
-            passages = [self._kept[each].draft.analysis.passages for each in restored]
-            await self._index(dict(zip(restored, await self._recall.vectors(passages), strict=True)))
+        await self._index(restored, gone=[key])
 
     async def purge(self) -> None:
         self._kept.clear()
         self._epoch = self._mint.id("recs", self._mint.now())
-        await self._recall.run(self._recall.reset)
+        await self._recall.change(self._recall.reset)
 
-    async def _index(self, vectors: dict[int, bytes | None]) -> None:
-        entries = [
-            self._kept[key].draft.entry(key, self._kept[key].replaced_by, rows, self._kept[key].revised_at)
-            for key, rows in vectors.items()
-            if key in self._kept
-        ]
-        await self._recall.run(lambda: self._recall.index.put(entries))
+    async def _index(self, changed: Iterable[int], *, gone: Sequence[int] = ()) -> None:
+        kept = [(key, self._kept[key]) for key in changed]
+        entries = [each.draft.entry(key, each.replaced_by, each.vectors, each.revised_at) for key, each in kept]
+
+        def change() -> None:
+            self._recall.index.remove(gone)
+            self._recall.index.put(entries)
+
+        await self._recall.change(change)
 
     def _key(self, record_id: str | None) -> int | None:
         return None if record_id is None else self._found(record_id)

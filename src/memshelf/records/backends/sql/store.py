@@ -277,8 +277,9 @@ class SqlRecordStore:
         filling, self._filling = self._filling, None
         if filling is not None and filling.get_loop() is asyncio.get_running_loop():
             filling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await filling
+            await asyncio.wait([filling])  # unlike `await filling`, this tells its cancellation from the caller's
+            if not filling.cancelled():
+                filling.result()
 
     async def _vectors(self, drafts: builtins.list[Draft]) -> builtins.list[bytes | None]:
         await self._prepare()
