@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import weakref
+from contextlib import closing
 
 import pytest
 
@@ -331,6 +332,56 @@ async def test_a_file_that_was_replaced_is_opened_anew(database, tmp_path):
     await database.write(lambda connection: connection.execute("CREATE TABLE words (word TEXT)"))
     assert await words(database) == []
     assert database.generation() == generation + 1
+
+
+async def test_a_file_that_must_not_be_created_anew_is_missed_until_it_is_back(tmp_path):
+    user, path, elsewhere = User(), tmp_path / "some.db", tmp_path / "elsewhere.db"
+    database = Database.shared(path, user, durable=False, recreate=False)
+    assert database.generation() == 0  # it is not there yet, and will be created
+    await database.write(lambda connection: connection.execute("CREATE TABLE words (word TEXT)"))
+    await database.write(insert("a"))
+    assert database.generation() == 0
+    path.rename(elsewhere)
+    for _ in range(2):
+        with pytest.raises(MemoryStoreError, match="removed") as missed:
+            database.generation()
+        assert missed.value.code == "unavailable"
+    assert not path.exists()
+    elsewhere.rename(path)
+    assert database.generation() == 0
+    await database.write(insert("b"))
+    assert await words(database) == ["a", "b"]
+    await database.release(user)
+
+
+async def test_a_file_that_was_put_beside_the_log_of_another_is_not_opened(database, tmp_path):
+    await database.write(insert("old"))
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other, closing(sqlite3.connect(database.path)) as source:
+        source.backup(other)
+    await database.write(insert("in the log"))
+    (tmp_path / "some.db").rename(tmp_path / "kept.db")
+    (tmp_path / "other.db").rename(tmp_path / "some.db")
+    with pytest.raises(MemoryStoreError, match="-wal") as refusal:
+        database.generation()
+    assert refusal.value.code == "unavailable"
+    (tmp_path / "some.db").rename(tmp_path / "other.db")
+    (tmp_path / "kept.db").rename(tmp_path / "some.db")
+    generation = database.generation()
+    assert await words(database) == ["in the log", "old"]
+    (tmp_path / "other.db").rename(tmp_path / "some.db")
+    for log in tmp_path.glob("some.db-*"):
+        log.unlink()
+    assert database.generation() == generation + 1
+    assert await words(database) == ["old"]
+
+
+async def test_a_commit_to_a_file_that_is_removed_meanwhile_is_an_unknown_outcome(database, tmp_path):
+    def remove(connection):
+        (tmp_path / "some.db").unlink()
+        return insert("lost")(connection)
+
+    error = await refused("write_unconfirmed", database.write(remove))
+    assert "removed" in error.message
 
 
 @pytest.mark.parametrize("closing", ["", "await store.aclose()"])

@@ -22,7 +22,7 @@ def engine_for(data: str | os.PathLike[str] | None, database: str | None) -> Eng
         return PostgresEngine(database)
     if data is None:
         raise ValueError("A service needs a data directory or a database.")
-    return SqliteEngine(Path(data) / DATABASE_NAME)
+    return SqliteEngine(Path(data) / DATABASE_NAME, recreate=False)
 
 
 def has_data(data: str | os.PathLike[str]) -> bool:

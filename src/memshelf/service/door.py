@@ -83,6 +83,7 @@ class Door:
             await call.reply(send, call.dialect.created if operation.creates else 200, answer)
 
     async def _let_in(self, call: Call) -> None:
+        self._state.shelf.engine.generation()  # `unavailable` when the database's file was removed under us
         call.signed_in = caller = await self._state.gate.caller(call.headers)
         limiter = self._state.reads if call.scope["method"] in _READING else self._state.writes
         if limiter is not None:

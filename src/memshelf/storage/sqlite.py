@@ -10,12 +10,19 @@ import weakref
 from collections import deque
 from typing import Any, TypeAlias
 
+from memshelf.errors import MemoryStoreError
 from memshelf.storage.jobs import Job, Work
 from memshelf.storage.sqlite_connection import identify
 from memshelf.storage.sqlite_threads import DatabaseThread, Reader
 from memshelf.storage.sqlite_writer import Writer
 
 __all__ = ["Database"]
+
+_GONE = "The database's file was removed while it was in use: put it back, or a backup of it."
+_OLD_LOG = (
+    "Another file was put in the place of the database while it was in use, and the write-ahead log of the old one "
+    "beside it would damage it: put the old one back, or remove the files that end in -wal and -shm."
+)
 
 
 class Database:
@@ -24,9 +31,11 @@ class Database:
     Each call raises what its work raises, and `unavailable` when the database could not do it.
     """
 
-    def __init__(self, path: str, *, durable: bool) -> None:
+    def __init__(self, path: str, *, durable: bool, recreate: bool = True) -> None:
         """`path` is absolute. See `shared`, which most callers want."""
         self.path = path
+        self._recreate = recreate
+        self._was_there = False
         self._reader = DatabaseThread("memshelf-sqlite-reader", lambda: Reader(path, durable))
         self._writer = DatabaseThread("memshelf-sqlite-writer", lambda: Writer(path, durable))
         self._users: weakref.WeakSet[object] = weakref.WeakSet()
@@ -36,13 +45,13 @@ class Database:
         weakref.finalize(self, _stop, self._reader, self._writer).atexit = False
 
     @classmethod
-    def shared(cls, path: str | os.PathLike[str], user: object, *, durable: bool) -> Database:
+    def shared(cls, path: str | os.PathLike[str], user: object, *, durable: bool, recreate: bool = True) -> Database:
         """The database at `path`, for `user` to use until its `release`, or until the user is gone."""
-        real = os.path.realpath(path)
+        key = os.path.realpath(path), durable, recreate
         with _registry_lock:
-            database = _registry.get((real, durable))
+            database = _registry.get(key)
             if database is None:
-                database = _registry[real, durable] = cls(real, durable=durable)
+                database = _registry[key] = cls(key[0], durable=durable, recreate=recreate)
             database._users.add(user)
         return database
 
@@ -66,15 +75,23 @@ class Database:
     def generation(self) -> int:
         """Grows when the file at the path turns out to be another one than was opened, which is then opened instead.
 
-        What was learned from the database in an earlier generation does not hold any more.
+        What was learned from the database in an earlier generation does not hold any more. `unavailable` while no file
+        is there, unless it may be created again; and while the write-ahead log of the earlier file lies beside another
+        one, which it would damage.
         """
         if self._asked_in_this_turn():
             return self._generation  # it was looked at for those who asked before
         current, reader, writer = identify(self.path), self._reader.identity, self._writer.identity
+        if current is None and not self._recreate and self._was_there:
+            raise MemoryStoreError("unavailable", _GONE)
         if (reader is None or reader == current) and (writer is None or writer == current):
+            self._was_there = self._was_there or current is not None
             return self._generation
         with _registry_lock:
-            if any(thread.identity not in (None, current) for thread in (self._reader, self._writer)):
+            threads = [each for each in (self._reader, self._writer) if each.identity not in (None, current)]
+            if threads:
+                if (log := identify(f"{self.path}-wal")) is not None and log in [each.log for each in threads]:
+                    raise MemoryStoreError("unavailable", _OLD_LOG)
                 _stop(self._reader, self._writer)
                 self._generation += 1
             return self._generation
@@ -132,7 +149,7 @@ def _submit(asked: _Asked) -> None:
 
 
 _registry_lock = threading.Lock()
-_registry: weakref.WeakValueDictionary[tuple[str, bool], Database] = weakref.WeakValueDictionary()
+_registry: weakref.WeakValueDictionary[tuple[str, bool, bool], Database] = weakref.WeakValueDictionary()
 
 
 def _forget_parent() -> None:

@@ -20,19 +20,21 @@ T = TypeVar("T")
 class SqliteEngine:
     """The database file at a path, which is created when it is first used. See `Database`.
 
-    With `durable`, what was written survives a power cut; without, only the end of the process.
+    With `durable`, what was written survives a power cut; without, only the end of the process. A file that is removed
+    while it is in use is created anew; without `recreate` it is missed, and `generation` raises `unavailable`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, durable: bool = True, recreate: bool = True) -> None:
         self._path = os.path.abspath(os.path.expanduser(path))
         self._durable = durable
+        self._recreate = recreate
         self._database: Database | None = None
 
     @property
     def database(self) -> Database:
         """The database, for work that is not a script. It is this engine's until `aclose`."""
         if self._database is None:
-            self._database = Database.shared(self._path, self, durable=self._durable)
+            self._database = Database.shared(self._path, self, durable=self._durable, recreate=self._recreate)
         return self._database
 
     def read(self, script: Script[T], *, single: bool = False) -> Awaitable[T]:

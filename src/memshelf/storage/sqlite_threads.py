@@ -46,7 +46,8 @@ class Session:
         self.queue: SimpleQueue[Job | Stop | _Pause] = SimpleQueue()
         self.ended = threading.Event()
         self.identity: tuple[int, int] | None = None
-        """The file that the connection was opened on."""
+        """The file that the connection was opened on, and the write-ahead log beside it."""
+        self.log: tuple[int, int] | None = None
         self.control: Stop | _Pause | None = None
         """What to do as soon as the jobs before it are done."""
         self._path = path
@@ -91,7 +92,7 @@ class Session:
     def open(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = connect(self._path, durable=self._durable, query_only=self.query_only)
-            self.identity = identify(self._path)
+            self.identity, self.log = identify(self._path), identify(f"{self._path}-wal")
         return self._connection
 
     def _close(self) -> None:
@@ -155,6 +156,11 @@ class DatabaseThread:
     def identity(self) -> tuple[int, int] | None:
         session = self._session
         return session.identity if session is not None else None
+
+    @property
+    def log(self) -> tuple[int, int] | None:
+        session = self._session
+        return session.log if session is not None else None
 
     def submit(self, job: Job) -> None:
         try:

@@ -8,7 +8,7 @@ import time
 from memshelf.errors import MemoryStoreError
 from memshelf.storage import sqlite_connection
 from memshelf.storage.jobs import Job, settle
-from memshelf.storage.sqlite_connection import begin, error_kind, is_busy, refusal, unavailable
+from memshelf.storage.sqlite_connection import begin, error_kind, identify, is_busy, refusal, unavailable
 from memshelf.storage.sqlite_threads import Session, Stop
 
 __all__ = ["Writer"]
@@ -87,7 +87,9 @@ class Writer(Session):
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             _roll_back(connection)
-            return unavailable(error) if error_kind(error) in _NOTHING_WRITTEN else _unconfirmed(error)
+            return unavailable(error) if error_kind(error) in _NOTHING_WRITTEN else _unconfirmed(str(error))
+        if identify(self._path) != self.identity:
+            return _unconfirmed("its file was removed or replaced")
         return None
 
     def longest_wait(self) -> float | None:
@@ -166,12 +168,12 @@ def _attempt_apart(connection: sqlite3.Connection, job: Job) -> None:
     connection.execute("RELEASE job")
 
 
-def _unconfirmed(error: sqlite3.Error) -> MemoryStoreError:
+def _unconfirmed(reason: str) -> MemoryStoreError:
     # What was written may all be on the disk although it could not be synced: then whoever next recovers the database
     # finds it committed.
     return MemoryStoreError(
         "write_unconfirmed",
-        f"The database could not confirm the write ({error}): it may or may not have happened. Read before you write "
+        f"The database could not confirm the write ({reason}): it may or may not have happened. Read before you write "
         "again.",
     )
 

@@ -116,7 +116,7 @@ class Engine(Protocol):
 
     def generation(self) -> int:
         """Grows when the database turns out to be another one than before: what was learned from it in an earlier
-        generation does not hold any more."""
+        generation does not hold any more. `unavailable` when there is one that must not be used."""
         ...
 
     async def aclose(self) -> None:

@@ -34,7 +34,9 @@ async def readyz(request: Request, response: Response) -> dict[str, str]:
     if status == "ok":
         try:
             async with asyncio.timeout(_READY_SECONDS):
-                await call.state.shelf.engine.read(lambda transaction: transaction.fetch_one("SELECT 1"))
+                engine = call.state.shelf.engine
+                engine.generation()
+                await engine.read(lambda transaction: transaction.fetch_one("SELECT id FROM workspaces LIMIT 1"))
         except (MemoryStoreError, TimeoutError):
             status = "database unavailable"
     response.status_code = 200 if status == "ok" else 503
