@@ -145,3 +145,18 @@ async def test_a_text_of_a_thread_may_hold_nul_before_a_colon(postgres_server, t
 def test_a_place_that_is_no_database_is_refused():
     with pytest.raises(ValueError, match="postgresql://"):
         PostgresRecordStore("memory.db")
+
+
+async def test_records_that_are_analysed_again_keep_their_vectors(postgres_server, tmp_path, hashing):
+    place = postgres_server.dsn, str(tmp_path)
+    async with PostgresRecordStore(*place, embedder=hashing()) as store:
+        await store.add_many(NewRecord(text=f"the quokka likes marmalade {each}") for each in range(100))
+    ours = "namespace_id = (SELECT id FROM memshelf.record_namespaces WHERE name = $1)"
+    await _rows(postgres_server, f"UPDATE memshelf.records SET analysis = 0, terms = '' WHERE {ours}", str(tmp_path))
+    await _rows(postgres_server, f"DELETE FROM memshelf.record_vectors WHERE position = 70 AND {ours}", str(tmp_path))
+    embedder = hashing()
+    async with PostgresRecordStore(*place, embedder=embedder) as store:
+        await store.reindex()
+        assert await store.unindexed() == 0
+        assert (await store.search("marmalade 7", limit=1))[0].text == "the quokka likes marmalade 7"
+    assert embedder.embedded == ["the quokka likes marmalade 69"]

@@ -25,6 +25,12 @@ def _rows(place: Path, sql: str) -> list[tuple]:
     return rows
 
 
+def _change(place: Path, sql: str) -> None:
+    with sqlite3.connect(place / "memory.db") as connection:
+        connection.execute(sql)
+    connection.close()
+
+
 def _models(place: Path) -> dict[int, tuple[str, str, int]]:
     """Which model each record's vectors are of."""
     rows = _rows(place, "SELECT v.position, m.name, m.version, m.dimension FROM record_vectors v "
@@ -152,14 +158,65 @@ async def test_an_update_leaves_no_vector_of_the_old_text(tmp_path, hashing, dow
 async def test_records_of_an_older_analysis_are_analysed_again(tmp_path, hashing, monkeypatch):
     async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
         await store.add("the quokka likes marmalade", thread="chat")
-    with sqlite3.connect(tmp_path / "memory.db") as connection:
-        connection.execute("UPDATE records SET analysis = 0, terms = x''")
-    connection.close()
+    _change(tmp_path, "UPDATE records SET analysis = 0, terms = x''")
     async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
         assert await store.search("quokka", limit=5) == []
         await store._filling
         assert len(await store.search("quokka", limit=5)) == 1
     assert _rows(tmp_path, "SELECT analysis FROM records") == [(analysis.ANALYSIS,)]
+
+
+async def test_records_that_are_analysed_again_keep_their_vectors(tmp_path, hashing):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=hashing()) as store:
+        await store.add_many(NewRecord(text=f"the quokka likes marmalade {each}", thread="chat") for each in range(150))
+    before = _rows(tmp_path, "SELECT * FROM record_vectors")
+    _change(tmp_path, "UPDATE records SET analysis = 0, terms = x''")
+    _change(tmp_path, "DELETE FROM record_vectors WHERE position = 70")
+    embedder, seen = hashing(), []
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+        assert await store.unindexed() == 150
+        await store.reindex(progress=lambda done, every: seen.append((done, every)))
+        assert (seen[0], seen[-1]) == ((0, 150), (150, 150))
+        assert await store.unindexed() == 0
+        assert (await store.search("marmalade 7", limit=1))[0].text == "the quokka likes marmalade 7"
+    assert embedder.embedded == ["the quokka likes marmalade 69"]
+    assert sorted(_rows(tmp_path, "SELECT * FROM record_vectors")) == sorted(before)
+
+
+async def test_records_are_analysed_again_though_the_embedder_is_down(tmp_path, hashing, down):
+    embedder = hashing()
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+        await store.add("the quokka likes marmalade")
+    _change(tmp_path, "UPDATE records SET analysis = 0, terms = x''")
+    embedder.failure = down
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+        await store.reindex()
+        assert len(await store.search("quokka", limit=5)) == 1
+
+
+async def test_what_a_newer_version_analysed_is_left_to_it(tmp_path, hashing):
+    """Or two processes of different versions would analyse each other's records for ever."""
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=hashing()) as store:
+        await store.add("the quokka likes marmalade")
+        _change(tmp_path, f"UPDATE records SET analysis = {analysis.ANALYSIS + 1}")
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=hashing()) as store:
+        assert await store.unindexed() == 0
+        assert len(await store.search("quokka", limit=5)) == 1
+        assert store._filling is None
+        await store.reindex()
+    assert _rows(tmp_path, "SELECT analysis FROM records") == [(analysis.ANALYSIS + 1,)]
+
+
+async def test_vectors_of_other_passages_are_made_again(tmp_path, hashing, monkeypatch):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=hashing()) as store:
+        await store.add("the quokka likes marmalade")
+    monkeypatch.setattr("memshelf.records.backends.sql.namespace.PASSAGES", 2)
+    embedder = hashing()
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+        assert await store.unindexed() == 1
+        await store.reindex()
+    assert embedder.embedded == ["the quokka likes marmalade"]
+    assert [version for _, version, _ in _models(tmp_path).values()] == ["1#2"]
 
 
 async def test_a_purge_leaves_no_byte_of_text_words_or_vectors(tmp_path, hashing):

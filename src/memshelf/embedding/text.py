@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["EMBEDDED_CHARS", "MOST_SENTENCES", "passages", "sentences"]
+__all__ = ["EMBEDDED_CHARS", "MOST_SENTENCES", "PASSAGES", "passages", "sentences"]
+
+PASSAGES = 1
+"""The version of `passages`, and of what of a text it is given: vectors that are kept of others are made again."""
 
 EMBEDDED_CHARS = 2_000
 """A model sees no more of a text than this."""

@@ -13,12 +13,13 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
+from memshelf.embedding.text import PASSAGES
 from memshelf.errors import MemoryStoreError
 from memshelf.files.model import FileEntry, FileText
 from memshelf.meaning.kept import KeptVectors, packed, unpacked
 from memshelf.meaning.passages import CUT, Passage, called, cut
 from memshelf.records.recall import EmbedderChoice, Recall
-from memshelf.records.retrieval.analysis import ANALYSIS, Analysis, analyse
+from memshelf.records.retrieval.analysis import Analysis, analyse
 from memshelf.records.retrieval.index import Entry
 from memshelf.records.retrieval.terms import pack
 
@@ -131,7 +132,7 @@ class FileMeaning:
         embedder = self._recall.embedder
         if embedder is None:
             return None
-        return "\t".join(map(str, (embedder.model, embedder.version, embedder.dimension, CUT, ANALYSIS)))
+        return "\t".join(map(str, (embedder.model, embedder.version, embedder.dimension, CUT, PASSAGES)))
 
     async def _catch_up(self, progress: Callable[[int, int], None] | None) -> None:
         if self._kept is not None and self._maker is not None and not self._loaded:

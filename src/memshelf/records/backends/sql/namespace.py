@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memshelf.embedding.protocol import Embedder
+from memshelf.embedding.text import PASSAGES
 from memshelf.origin import Origin
 from memshelf.records.backends.drafts import Draft
 from memshelf.records.backends.paging import cursor_position, page_cursor, record_missing
@@ -37,7 +38,7 @@ _VECTORS = (
     "WHERE v.namespace_id = r.namespace_id AND v.position = r.position AND v.model_id = {}"
 )
 _LACKING = (
-    "r.namespace_id = $1 AND (r.analysis <> $2 OR "
+    "r.namespace_id = $1 AND (r.analysis < $2 OR "
     f"(CAST($3 AS BIGINT) IS NOT NULL AND ({_VECTORS.format('model_id', '$3')}) IS NULL))"
 )
 _NOBODY = Origin()
@@ -65,12 +66,13 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A record without vectors of the model, or analysed by an older version."""
+    """A record without vectors of the model, or analysed by an older version. `embedded`: it has vectors."""
 
     position: int
     changed: int
     text: str
     turn: bool
+    embedded: bool
 
 
 async def open_namespace(transaction: Transaction, name: str, epoch: str | None) -> Namespace | None:
@@ -232,7 +234,7 @@ class Namespace:
             rows[-1][1] if more else self.head,
             [_entry(row) for row in rows],
             [position for (position,) in removed],
-            [row[0] for row in rows if row[7] != ANALYSIS],
+            [row[0] for row in rows if row[7] < ANALYSIS],
             more,
             self._last_position,
         )
@@ -241,11 +243,12 @@ class Namespace:
         """Records to analyse or embed again, of those before the position `below`; the newest first, as they are the
         likeliest to be asked for."""
         rows = await self._transaction.fetch(
-            f"SELECT r.position, r.changed, r.text, r.thread FROM records r WHERE {_LACKING} "  # noqa: S608  # ours
+            "SELECT r.position, r.changed, r.text, r.thread, "  # noqa: S608  # ours
+            f"({_VECTORS.format('model_id', '$3')}) FROM records r WHERE {_LACKING} "
             "AND r.position < $4 ORDER BY r.position DESC LIMIT $5",
             self.id, ANALYSIS, model, self._last_position + 1 if below is None else below, limit,
         )  # fmt: skip
-        return [Missing(row[0], row[1], bytes(row[2]).decode(), row[3] is not None) for row in rows]
+        return [Missing(row[0], row[1], bytes(row[2]).decode(), row[3] is not None, row[4] is not None) for row in rows]
 
     async def count_missing(self, model: int | None) -> tuple[int, int]:
         """How many records are to be analysed or embedded again, and how many there are."""
@@ -257,7 +260,8 @@ class Namespace:
         return missing, every
 
     async def fill(self, filled: Sequence[tuple[Missing, Draft, bytes | None]], model: int | None) -> None:
-        """Keep what was missing, of the records that have not changed meanwhile."""
+        """Keep what was missing, of the records that have not changed meanwhile. Without new vectors a record keeps
+        those that it has."""
         for missing, draft, vectors in filled:
             self.head += 1
             analysis = draft.analysis
@@ -306,7 +310,9 @@ class Namespace:
 
 async def model_id(transaction: Transaction, embedder: Embedder) -> int:
     """The number of what makes the vectors, which is given to it if it is new."""
-    name = (embedder.model, embedder.version, embedder.dimension)
+    # Vectors of other passages are as useless as those of another model. The first version had no name.
+    version = f"{embedder.version}#{PASSAGES}" if PASSAGES > 1 else embedder.version
+    name = (embedder.model, version, embedder.dimension)
     find = "SELECT id FROM embedding_models WHERE name = $1 AND version = $2 AND dimension = $3"
     row = await transaction.fetch_one(find, *name)
     if row is None:

@@ -193,10 +193,14 @@ class SqlRecordStore:
             return None
         again = [NewRecord(text=each.text, thread="" if each.turn else None) for each in missing]
         drafts = await draft_all(again, max(len(each.text) for each in missing), 0, secrets="off")
-        vectors = await self._vectors(drafts)
+        lacking = [draft for each, draft in zip(missing, drafts, strict=True) if not each.embedded]
+        vectors = await self._vectors(lacking)
         if self._model is not None and None in vectors:
             raise MemoryStoreError("unavailable", "The embedder cannot index the records now; what is done is kept.")
-        filled = builtins.list(zip(missing, drafts, vectors, strict=True))
+        new = iter(vectors)
+        filled = [
+            (each, draft, None if each.embedded else next(new)) for each, draft in zip(missing, drafts, strict=True)
+        ]
         await self._write(lambda namespace: namespace.fill(filled, self._model))
         return len(missing), missing[-1].position
 
