@@ -7,6 +7,7 @@ import secrets
 
 import pytest
 
+from garbage import garbage
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
 from memshelf.origin import Origin
@@ -155,3 +156,12 @@ async def test_a_change_that_the_database_refuses_is_its_callers_alone_whoever_s
     if isinstance(shelf.engine, PostgresEngine):
         assert outcomes[1].code == "unavailable"
     assert (await Verification(shelf, workspace, store).verify()).intact
+
+
+async def test_what_a_change_made_is_freed_at_once(shelf, workspace, store):
+    """Objects that hold each other wait for a search for garbage, which a service pays for with every request."""
+    memories = Memories(shelf, workspace, store)
+    made = await asyncio.gather(*(memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(4)))
+    with garbage() as kept:
+        await asyncio.gather(*(memories.update(each.id, content="b", origin=Origin()) for each in made))
+    assert kept == []

@@ -39,9 +39,6 @@ class Call:
     status: int = 0
     reply_headers: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.scope[_KEY] = self
-
     @property
     def caller(self) -> Caller:
         assert self.signed_in is not None  # noqa: S101  # no request without a caller comes to an operation
@@ -75,7 +72,8 @@ class Call:
         await send({"type": "http.response.body", "body": data if self.scope["method"] != "HEAD" else b""})
 
     def watched(self, send: Send) -> Send:
-        """Send an answer that is made elsewhere, with the request's id."""
+        """Send an answer that is made elsewhere, where `call_of` finds this, with the request's id."""
+        self.scope[_KEY] = self  # not for every request: what holds itself is freed late
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from memshelf.storage.sqlite_connection import Connection
+
 __all__ = ["Job", "Work", "settle"]
 
-Work: TypeAlias = Callable[[sqlite3.Connection], Any]  # each job has its own result type
+Work: TypeAlias = Callable[[Connection], Any]  # each job has its own result type
 """Runs inside a transaction that others share: it neither begins nor commits, and raises to undo what it did.
 
 It may be run again from its beginning when an attempt at it was undone. What it changes is rows: a change of the

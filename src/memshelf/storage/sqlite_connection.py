@@ -16,7 +16,18 @@ from typing import TypeVar
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.migrations import migrate, require_ours
 
-__all__ = ["PATIENCE", "begin", "connect", "error_kind", "identify", "is_busy", "reason", "refusal", "unavailable"]
+__all__ = [
+    "PATIENCE",
+    "Connection",
+    "begin",
+    "connect",
+    "error_kind",
+    "identify",
+    "is_busy",
+    "reason",
+    "refusal",
+    "unavailable",
+]
 
 PATIENCE = 30.0
 """How many seconds to wait for other processes before the database is `unavailable`."""
@@ -33,7 +44,21 @@ _T = TypeVar("_T")
 _creating = threading.Lock()
 
 
-def connect(path: str, *, durable: bool, query_only: bool) -> sqlite3.Connection:
+class Connection(sqlite3.Connection):
+    """A connection that keeps what a script leaves to the next one of its transaction."""
+
+    _left: tuple[int, int | None, object] = 0, None, None
+
+    def leave(self, key: int | None, left: object) -> None:
+        self._left = self.total_changes, key, left
+
+    def found(self, key: int | None) -> object:
+        """What the last script left, unless its key was another one or something was changed since."""
+        changes, left_by, left = self._left
+        return left if key is not None and key == left_by and changes == self.total_changes else None
+
+
+def connect(path: str, *, durable: bool, query_only: bool) -> Connection:
     """A connection for the calling thread, to a database that is created and migrated when needed. `unavailable`.
 
     A new database file is 0600, as are the files that SQLite puts beside it; missing directories are made 0700.
@@ -46,7 +71,9 @@ def connect(path: str, *, durable: bool, query_only: bool) -> sqlite3.Connection
         )
     try:
         _create(path)
-        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, cached_statements=256)
+        connection = sqlite3.connect(
+            path, timeout=PATIENCE, isolation_level=None, cached_statements=256, factory=Connection
+        )
     except (OSError, sqlite3.Error) as error:
         raise unavailable(error) from error
     try:

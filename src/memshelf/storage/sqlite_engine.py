@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 from collections.abc import Awaitable, Sequence
 from functools import cache, partial
 from typing import TypeVar
 
 from memshelf.storage.sqlite import Database
+from memshelf.storage.sqlite_connection import Connection
 from memshelf.storage.transaction import Change, Keyed, Row, Script, for_one_key
 
 __all__ = ["SqliteEngine"]
@@ -44,10 +44,10 @@ class SqliteEngine:
         self,
         script: Script[T],
         *,
-        key: int | None = None,  # noqa: ARG002  # there is one writer
-        announced: Sequence[Keyed] = (),  # noqa: ARG002  # and no way to it
+        key: int | None = None,
+        announced: Sequence[Keyed] = (),  # noqa: ARG002  # no way is long here
     ) -> Awaitable[T]:
-        return self.database.write(partial(_run, script))
+        return self.database.write(partial(_run, script, key=key))
 
     def erase(self, script: Script[T]) -> Awaitable[T]:
         return self.database.erase(partial(_run, script))
@@ -61,11 +61,13 @@ class SqliteEngine:
             await database.release(self)
 
 
-def _run(script: Script[T], connection: sqlite3.Connection) -> T:
-    running = script(_Transaction(connection))
+def _run(script: Script[T], connection: Connection, *, key: int | None = None) -> T:
+    transaction = _Transaction(connection, key)
+    running = script(transaction)
     try:
         running.send(None)
     except StopIteration as end:
+        connection.leave(key, transaction.left)
         result: T = end.value
         return result
     running.close()
@@ -75,13 +77,13 @@ def _run(script: Script[T], connection: sqlite3.Connection) -> T:
 class _Transaction:
     """Its calls never suspend, so that a script runs to its end on the database's thread."""
 
-    __slots__ = ("_cursor", "left")
+    __slots__ = ("_cursor", "found", "left")
 
     for_update = ""
-    found = None
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection, key: int | None) -> None:
         self._cursor = connection.cursor()
+        self.found = connection.found(key)
         self.left: object | None = None
 
     async def fetch(self, sql: str, *values: object) -> list[Row]:

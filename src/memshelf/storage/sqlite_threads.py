@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import sqlite3
 import threading
 import time
 import weakref
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from memshelf.storage.jobs import Job, settle
-from memshelf.storage.sqlite_connection import connect, identify, refusal, unavailable
+from memshelf.storage.sqlite_connection import Connection, connect, identify, refusal, unavailable
 
 __all__ = ["DatabaseThread", "Reader", "Session", "Stop"]
 
@@ -52,7 +51,7 @@ class Session:
         """What to do as soon as the jobs before it are done."""
         self._path = path
         self._durable = durable
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Connection | None = None
 
     def run(self) -> None:
         try:
@@ -89,7 +88,7 @@ class Session:
         self.control = item
         return None
 
-    def open(self) -> sqlite3.Connection:
+    def open(self) -> Connection:
         if self._connection is None:
             self._connection = connect(self._path, durable=self._durable, query_only=self.query_only)
             self.identity, self.log = identify(self._path), identify(f"{self._path}-wal")

@@ -8,7 +8,7 @@ import time
 from memshelf.errors import MemoryStoreError
 from memshelf.storage import sqlite_connection
 from memshelf.storage.jobs import Job, settle
-from memshelf.storage.sqlite_connection import begin, error_kind, identify, is_busy, refusal, unavailable
+from memshelf.storage.sqlite_connection import Connection, begin, error_kind, identify, is_busy, refusal, unavailable
 from memshelf.storage.sqlite_threads import Session, Stop
 
 __all__ = ["Writer"]
@@ -64,7 +64,7 @@ class Writer(Session):
         """Run and commit the jobs, and those that come meanwhile, or change nothing and say why."""
         try:
             connection = self.open()
-            begin(connection)
+            _begin(connection)
         except Exception as error:  # noqa: BLE001  # whatever it is, the callers must hear of it
             return unavailable(error)
         try:
@@ -76,7 +76,7 @@ class Writer(Session):
                     # Savepoints cost every job something, and few jobs fail after they have changed something: only
                     # then is all undone, and done again with savepoints.
                     connection.execute("ROLLBACK")
-                    begin(connection)
+                    _begin(connection)
                     done, apart = 0, True
                     continue
                 done += 1
@@ -116,7 +116,7 @@ class Writer(Session):
                 return
             time.sleep(_SWEEP_EVERY)
 
-    def _sweep(self, connection: sqlite3.Connection) -> bool:
+    def _sweep(self, connection: Connection) -> bool:
         """Rewrite the database without what was deleted and empty its log; `False` if another process is in the way.
 
         `secure_delete` zeroes what a deletion frees. But when SQLite rearranges a page it leaves stale copies of rows
@@ -139,12 +139,17 @@ class Writer(Session):
         return True
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
+def _begin(connection: Connection) -> None:
+    begin(connection)
+    connection.leave(None, None)  # others may have changed what was left
+
+
+def _roll_back(connection: Connection) -> None:
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
 
-def _attempt(connection: sqlite3.Connection, job: Job) -> bool:
+def _attempt(connection: Connection, job: Job) -> bool:
     """Run a job; `False` when it failed and left changes behind."""
     if job.future.cancelled():
         return True
@@ -159,7 +164,7 @@ def _attempt(connection: sqlite3.Connection, job: Job) -> bool:
     return True
 
 
-def _attempt_apart(connection: sqlite3.Connection, job: Job) -> None:
+def _attempt_apart(connection: Connection, job: Job) -> None:
     """Run a job so that it leaves nothing behind when it fails."""
     job.error = None
     connection.execute("SAVEPOINT job")

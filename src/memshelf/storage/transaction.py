@@ -29,12 +29,13 @@ class Transaction(Protocol):
     """One transaction, as a script sees it: it neither begins nor commits, and raises to undo what it did."""
 
     left: object | None
-    """What the script leaves to the next one that shares its commit, if it does not raise."""
+    """What the script leaves to the next one that shares its commit, if it does not raise: plain values, without the
+    transaction, which would hold itself and be freed late."""
 
     @property
     def found(self) -> object | None:
-        """What the last script left that did not raise. Nothing was changed since, and its locks still hold. May always
-        be `None`."""
+        """What the last script left that did not raise, if it had the same key. Nothing was changed since, and its
+        locks still hold. May always be `None`."""
         ...
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
@@ -68,6 +68,17 @@ class Opened:
         return self.memory.transaction
 
 
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """How a store stood at the end of a script."""
+
+    workspace_id: str
+    store_id: str
+    memory_id: int
+    head: Head
+    archived_at: datetime | None
+
+
 class StoreAccess:
     """One store of a workspace. Every call raises `not_found` when the workspace has no such store."""
 
@@ -93,7 +104,8 @@ class StoreAccess:
             opened = self._found(transaction) or await self._open(transaction, transaction.for_update)
             result = await script(opened)
             if keeps:
-                transaction.left = self.workspace_id, opened
+                memory_id, head = opened.memory.id, opened.head
+                transaction.left = _Left(self.workspace_id, self.store_id, memory_id, head, opened.archived_at)
             return result
 
         return await self.shelf.engine.write(write, key=key, announced=announced)
@@ -106,8 +118,8 @@ class StoreAccess:
 
     def _found(self, transaction: Transaction) -> Opened | None:
         match transaction.found:
-            case self.workspace_id, Opened(store_id=self.store_id) as opened:
-                return replace(opened, memory=Memory(transaction, opened.memory.id, opened.head))
+            case _Left(self.workspace_id, self.store_id, memory_id, head, archived_at):
+                return Opened(self.store_id, Memory(transaction, memory_id, head), archived_at)
         return None
 
     async def _open(self, transaction: Transaction, lock: str) -> Opened:
