@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,3 +21,22 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture
+def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets seconds pass at once for whatever waits in the event loop that runs.
+
+    So a time limit is reached because it is its turn, and not because the machine is busy.
+    """
+    passed = 0.0
+
+    def pass_time(seconds: float) -> None:
+        nonlocal passed
+        loop = asyncio.get_running_loop()
+        if not passed:
+            time = loop.time
+            monkeypatch.setattr(loop, "time", lambda: time() + passed)
+        passed += seconds
+
+    return pass_time

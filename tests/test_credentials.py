@@ -355,7 +355,7 @@ def test_a_hostile_text_of_100_kilobytes_costs_little(unit):
     find_secrets(text[:1000])
     start = time.process_time()
     find_secrets(text)
-    assert time.process_time() - start < 0.5  # a hundredth of it would be a surprise, ten times as much a regression
+    assert time.process_time() - start < 1  # what grows with the square of it takes several
 
 
 def test_an_ordinary_text_of_2000_characters_takes_under_a_millisecond():

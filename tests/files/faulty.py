@@ -31,7 +31,10 @@ _PAGES = {
 
 @dataclass
 class Proxy:
-    """`fault` is done to the requests for which `when` holds; `seen` are the methods and paths of all."""
+    """`fault` is done to the requests for which `when` holds; `seen` are the methods and paths of all.
+
+    What is `slow` lets time pass by `pass_time`, and never replies.
+    """
 
     client: httpx2.AsyncClient
     upstream: str
@@ -40,6 +43,7 @@ class Proxy:
     when: Callable[[str, str], bool] = lambda method, path: method != "GET"
     seen: list[tuple[str, str]] = field(default_factory=list)
     meanwhile: Callable[[], object] | None = None
+    pass_time: Callable[[float], None] | None = None
 
     @property
     def url(self) -> str:
@@ -83,6 +87,7 @@ class Proxy:
         if fault == "half":
             return reply[:-5]
         if fault == "slow":
+            self.pass_time(60)
             await asyncio.Event().wait()
         if fault == "oversize":
             return b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{"

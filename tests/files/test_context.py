@@ -227,9 +227,9 @@ def test_the_blocks_of_a_run_never_take_more_than_the_budget(snapshots, budget, 
 def test_laying_out_ten_thousand_files_at_the_bottom_of_a_hundred_directories_takes_no_time():
     deep = "/".join("d" * 100)
     entries = tuple(FileEntry(f"{number:05}/{deep}/f", "v", 1, "tea") for number in range(10_000))
-    started = time.monotonic()
+    started = time.process_time()
     shown = layout([Snapshot("user", "c", None, entries)], FileMemoryLimits())["user"].text
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     body = json.loads(shown.splitlines()[-2])
     assert body["index"][:2] == ["00000/ (1 file)", "00001/ (1 file)"]
     assert body["more"].startswith(f"{10_000 - len(body['index'])} more entries")

@@ -142,11 +142,11 @@ def test_a_frontmatter_bomb_goes_off_nowhere(frontmatter):
 
 
 def test_millions_of_empty_lines_are_skipped_at_once():
-    started = time.monotonic()
+    started = time.process_time()
     text = "\r\n \n" * 2_000_000
     assert describe(f"{text} tea \n", FileFormat(max_file_bytes=10_000_000)) == "tea"
     assert describe(text, FileFormat(max_file_bytes=10_000_000)) is None
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_a_file_over_the_size_limit_is_too_large():

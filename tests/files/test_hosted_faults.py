@@ -36,7 +36,7 @@ class Place:
 
     def __init__(self, proxy, client, key, store_id, kind):
         self.proxy, self.client, self.key, self.store_id = proxy, client, key, store_id
-        options = {"timeout": 2.0, "most_answer_bytes": 1_000_000}
+        options = {"timeout": 30.0, "most_answer_bytes": 1_000_000}
         self.store = kind(proxy.url, key, store_id, **options)
         self.other = MemoryStoreFileStore(URL, key, store_id, client=client)
 
@@ -63,11 +63,9 @@ async def place(tmp_path, kind=MemoryStoreFileStore):
 
 @BOTH
 @pytest.mark.parametrize("fault", AFTER)
-async def test_a_change_whose_reply_is_lost_is_found_to_be_made_and_made_once(tmp_path, kind, fault):
+async def test_a_change_whose_reply_is_lost_is_found_to_be_made_and_made_once(tmp_path, kind, fault, pass_time):
     async with place(tmp_path, kind) as here:
-        if fault == "slow":
-            here.store._connection._timeout = 0.4
-        here.proxy.fault = fault
+        here.proxy.fault, here.proxy.pass_time = fault, pass_time
         first = await here.store.write("a", "one", expected=None, origin=NOBODY)
         second = await here.store.write("a", "two", expected=first, origin=NOBODY)
         moved = await here.store.move("a", "b", expected=second, origin=NOBODY)
@@ -171,12 +169,11 @@ async def test_a_request_that_arrives_twice_is_done_once(tmp_path):
 
 @BOTH
 @pytest.mark.parametrize("fault", [*AFTER, *BEFORE])
-async def test_a_read_that_fails_is_unavailable(tmp_path, kind, fault):
+async def test_a_read_that_fails_is_unavailable(tmp_path, kind, fault, pass_time):
     async with place(tmp_path, kind) as here:
         await here.store.write("a", "one", expected=None, origin=NOBODY)
-        if fault == "slow":
-            here.store._connection._timeout = 0.2
-        here.proxy.fault, here.proxy.when = fault, lambda method, path: True
+        here.proxy.fault, here.proxy.pass_time = fault, pass_time
+        here.proxy.when = lambda method, path: True
         await refused("unavailable", here.store.read("a"))
         await refused("unavailable", here.store.list())
         await refused("unavailable", here.store.changes(None))

@@ -6,12 +6,14 @@ import asyncio
 import random
 import sqlite3
 import subprocess
+import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from memshelf import MemoryStoreError, Origin, SqliteFileStore
-from memshelf.storage import sqlite_connection
+from memshelf.storage import sqlite_connection, sqlite_writer
 from memshelf.testing import refused
 
 ORIGIN = Origin("run", "ann", None)
@@ -136,11 +138,14 @@ async def test_a_reader_in_the_way_makes_a_redaction_unfinished_and_a_second_one
 ):
     first = await store.write("a", "secret words of the past", expected=None, origin=ORIGIN)
     await store.write("a", "now", expected=first, origin=ORIGIN)
+    passed = 0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed, sleep=time.sleep)
+    monkeypatch.setattr(sqlite_writer, "time", clock)
     with another_reader(tmp_path):
-        monkeypatch.setattr(sqlite_connection, "PATIENCE", 0.1)
         redacting = asyncio.ensure_future(store.redact(first, by="ann"))
         await store.write("b", "others go on meanwhile", expected=None, origin=ORIGIN)
         assert not redacting.done()
+        passed = sqlite_connection.PATIENCE
         error = await refused("unavailable", redacting)
         assert "bytes of it may remain" in error.message
         assert "another process" in error.message

@@ -210,8 +210,9 @@ async def test_a_header_on_several_lines_is_one_list(serve):
 async def test_a_head_that_does_not_end(serve):
     async with serve(header_seconds=0.05) as local:
         for start in (b"", b"GET /v1/memory_stores HT", b"GET /v1/memory_stores HTTP/1.1\r\nhost: x\r\n"):
-            reader, writer = await asyncio.open_connection("127.0.0.1", local.port)
-            writer.write(start)
+            client = socket.create_connection(("127.0.0.1", local.port))
+            client.sendall(start)  # before the service is asked for a connection, from when on it counts
+            reader, writer = await asyncio.open_connection(sock=client)
             status, headers, body = parsed(await reader.read())
             assert (status, json.loads(body)["error"]["type"]) == (408, "timeout_error")
             assert headers["request-id"] == json.loads(body)["request_id"]

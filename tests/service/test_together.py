@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
+from typing import Any
 
 from serving import Reply, Service
 
@@ -193,8 +194,7 @@ def test_what_was_acknowledged_survives_kill_9(start):
     lock = threading.Lock()
     enough = threading.Event()
 
-    def write(worker: int) -> None:
-        memory = service.memory(store, f"/{worker}", "0")
+    def write(worker: int, memory: Any) -> None:
         for number in range(1, 10_000):
             content = f"{worker}:{number}"
             try:
@@ -208,7 +208,8 @@ def test_what_was_acknowledged_survives_kill_9(start):
                 if len(acknowledged) >= 200:
                     enough.set()
 
-    threads = [threading.Thread(target=write, args=(worker,)) for worker in range(8)]
+    memories = [service.memory(store, f"/{worker}", "0") for worker in range(8)]
+    threads = [threading.Thread(target=write, args=each) for each in enumerate(memories)]
     for thread in threads:
         thread.start()
     assert enough.wait(60)

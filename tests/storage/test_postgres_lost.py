@@ -208,15 +208,15 @@ async def test_a_line_that_is_lost_again_and_again_is_unavailable(engine, line):
     assert await words(engine) == []
 
 
-async def test_a_server_that_does_not_answer_is_unavailable_or_unconfirmed(engine, line, monkeypatch):
-    monkeypatch.setattr(postgres_connection, "_ANSWERING", 0.2)
-    line.cut()  # the limit is of the connections to come
+async def test_a_server_that_does_not_answer_is_unavailable_or_unconfirmed(engine, line, pass_time):
+    line.cut()  # what is held back is of the connections to come
     held = asyncio.Event()
     original, line._answer = line._answer, None
 
     async def hold_back(reader, writer, last):
         while data := await reader.read(65_536):
             if b"COMMIT" in data:
+                pass_time(postgres_connection._ANSWERING)
                 await held.wait()
             writer.write(data)
 
@@ -249,6 +249,7 @@ async def test_a_server_that_hangs_is_found_out_once_and_not_once_for_each_conne
     async with asyncio.timeout(10):
         await asyncio.gather(*(refused("unavailable", call) for call in calls))
         await refused("unavailable", engine.read(insert("r")))
+    monkeypatch.undo()  # connecting may take its time again
     line.go_on()
     assert await words(engine) == ["a"]
 

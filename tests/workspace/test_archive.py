@@ -310,9 +310,9 @@ async def test_an_append_costs_the_same_behind_ten_megabytes(tmp_path):
     async def cost(archive):
         times = []
         for _ in range(30):
-            start = time.perf_counter()
+            start = time.process_time()
             await archive.append(TEA)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         return min(times)
 
     async with _archive("folder", tmp_path / "empty") as empty, _archive("folder", tmp_path / "full") as full:

@@ -109,9 +109,9 @@ async def test_a_long_question_costs_no_more_than_a_short_one_and_finds_as_much(
     assert (await workspace.search(long))[0].title == "Fact 7"
 
     async def seconds(query: str) -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         await workspace.search(query)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     capped = min([await seconds(long[:2_000]) for _ in range(5)])
     assert min([await seconds(long) for _ in range(5)]) < 3 * capped + 0.005
