@@ -34,8 +34,9 @@ class Clock:
 class Local:
     """A service in this event loop, on a socket."""
 
-    def __init__(self, state: ServiceState, port: int, key: str) -> None:
+    def __init__(self, state: ServiceState, server: uvicorn.Server, port: int, key: str) -> None:
         self.state = state
+        self.server = server
         self.port = port
         self.key = key
 
@@ -86,7 +87,7 @@ def serve(tmp_path: Path):
         key = await Accounts(shelf.engine).create_key("default")
         task = asyncio.create_task(server._serve([listener]))
         try:
-            yield Local(state, listener.getsockname()[1], key)
+            yield Local(state, server, listener.getsockname()[1], key)
         finally:
             server.should_exit = True
             await task
@@ -263,6 +264,38 @@ async def test_a_body_that_goes_on_after_its_refusal_is_cut_off(serve):
         with contextlib.suppress(ConnectionResetError):
             await reader.read()
         writer.close()
+
+
+async def test_what_the_end_of_the_service_cuts_short_has_an_answer(serve, monkeypatch):
+    from memshelf.stores.catalogue import Stores
+
+    begun = asyncio.Semaphore(0)
+
+    async def never(*_: object, **__: object) -> None:
+        begun.release()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Stores, "create", never)
+    monkeypatch.setattr(Stores, "retrieve", never)
+    async with serve() as local:
+        read = asyncio.create_task(local.ask("GET", "/v1/memory_stores/memstore_1"))
+        change = asyncio.create_task(
+            local.ask("POST", "/v1/memory_stores", "content-type: application/json", body=b'{"name":"n"}')
+        )
+        for _ in range(2):
+            await begun.acquire()
+        reader, writer = await asyncio.open_connection("127.0.0.1", local.port)
+        writer.write(local.head("POST", "/v1/memory_stores", "content-type: application/json", "content-length: 9"))
+        while local.state.metrics.in_flight < 3:
+            await asyncio.sleep(0)
+        for task in local.server.server_state.tasks:  # as uvicorn does it when the time is over
+            task.cancel()
+        answers = [await read, await change, parsed(await reader.readuntil(b'"}') + await reader.readuntil(b'"}'))]
+        writer.close()
+    for (status, headers, body), expected in zip(answers, (503, 504, 503), strict=True):
+        said = json.loads(body)
+        assert (status, headers["request-id"], said["type"]) == (expected, said["request_id"], "error")
+        assert ("may or may not" in said["error"]["message"]) == (expected == 504)
 
 
 async def test_the_probes(serve):

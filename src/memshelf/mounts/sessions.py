@@ -60,6 +60,7 @@ class SessionFilter:
 
     store_id: str | None = None
     agent_id: str | None = None
+    agent_version: int | None = None
     statuses: tuple[SessionStatus, ...] = ()
     archived: bool = False
     since: datetime | None = None
@@ -181,6 +182,8 @@ class Sessions:
             clauses.append(f"id IN (SELECT session_id FROM session_resources WHERE store_id = {store})")  # noqa: S608  # a mark
         if where.agent_id is not None:
             clauses.append(f"agent_id = {mark(askable(where.agent_id))}")
+        if where.agent_version is not None:
+            clauses.append(f"agent_version = {mark(where.agent_version)}")
         if where.statuses:
             clauses.append(f"status IN ({', '.join(mark(status) for status in where.statuses)})")
         if not where.archived:

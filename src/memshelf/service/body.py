@@ -7,7 +7,7 @@ import asyncio
 from starlette.types import Receive
 
 from memshelf.service.call import Call
-from memshelf.service.errors import ApiError, invalid_request
+from memshelf.service.errors import ApiError, ended, invalid_request
 
 __all__ = ["ClientGoneError", "read_body"]
 
@@ -33,6 +33,8 @@ async def read_body(call: Call) -> bytes:
     except TimeoutError:
         message = f"The body of the request did not arrive within {config.body_seconds:g} seconds."
         raise ApiError(408, "timeout_error", message, headers=_CLOSE) from None
+    except asyncio.CancelledError:  # as in the door, but nothing is begun yet
+        raise ended(changing=False) from None
     if body:
         kind = call.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):

@@ -3,6 +3,7 @@ API, finds the operation and sends what it answers."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
@@ -13,7 +14,7 @@ from memshelf.service import logs
 from memshelf.service.body import ClientGoneError
 from memshelf.service.call import Call
 from memshelf.service.dialect import dialect_of, require_headers
-from memshelf.service.errors import ApiError, answer_to, internal_error
+from memshelf.service.errors import ApiError, answer_to, ended, internal_error
 from memshelf.service.router import Router
 from memshelf.service.state import ServiceState
 
@@ -76,6 +77,8 @@ class Door:
             await call.refuse(send, answer_to(error, call.dialect))
         except ClientGoneError:
             call.status = _CLIENT_GONE
+        except asyncio.CancelledError:  # when the service ends, and the time to finish is over
+            await call.refuse(send, ended(changing=call.scope["method"] not in _READING))
         except Exception as error:  # noqa: BLE001  # the client gets an answer, whatever went wrong
             logs.crashed(error, call.request_id)
             await call.refuse(send, internal_error())

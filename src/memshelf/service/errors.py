@@ -20,6 +20,7 @@ __all__ = [
     "ApiError",
     "ErrorType",
     "answer_to",
+    "ended",
     "envelope",
     "internal_error",
     "invalid_request",
@@ -61,6 +62,8 @@ _ANSWERS: dict[ErrorCode, tuple[int, ErrorType]] = {
     "write_unconfirmed": (504, "timeout_error"),
 }
 
+_SOON = {"retry-after": "1"}
+
 
 class ApiError(Exception):
     """An answer that is an error. `details` stand beside its type and message."""
@@ -94,6 +97,17 @@ def internal_error() -> ApiError:
     return ApiError(500, "api_error", "Internal error; the service's log has it under this request id.")
 
 
+def ended(*, changing: bool) -> ApiError:
+    """The answer to a request that was begun, when the service ends and waits no longer. `changing` says that it may
+    have changed something."""
+    if not changing:
+        return ApiError(503, "api_error", "The service ended before it could do this; nothing changed.", headers=_SOON)
+    message = (
+        "The service ended before it confirmed the change: it may or may not have happened. Read before you write."
+    )
+    return ApiError(504, "timeout_error", message)
+
+
 def status_of(refusal: ApiError | MemoryStoreError) -> int:
     return refusal.status if isinstance(refusal, ApiError) else _answer_of(refusal)[0]
 
@@ -107,7 +121,7 @@ def answer_to(error: MemoryStoreError, dialect: Dialect) -> ApiError:
     do is to be tried again soon."""
     status, type = _answer_of(error)
     if status != 409:
-        return ApiError(status, type, error.message, headers={"retry-after": "1"} if status == 503 else {})
+        return ApiError(status, type, error.message, headers=_SOON if status == 503 else {})
     details = {}
     if isinstance(error, PathConflictError):
         details = {"conflicting_memory_id": error.memory_id, "conflicting_path": error.path}

@@ -501,6 +501,19 @@ def test_a_session_mounts_stores(client, stores, dialect):
     ]
     assert [each.id for each in client.beta.sessions.list(memory_store_id=store.id)] == [session.id]
     assert not client.beta.sessions.list(memory_store_id="memstore_other").data
+    assert len(client.beta.sessions.list(memory_store_id=store.id, agent_id="agent_1", agent_version=1).data) == 1
+    for unmet in ({"agent_version": 2}, {"extra_query": {"deployment_id": "depl_1"}}):
+        assert not client.beta.sessions.list(memory_store_id=store.id, **unmet).data
+
+
+def test_a_session_may_say_that_it_needs_nothing_else(client):
+    fields = {"agent": "agent_1", "environment_id": "env_1"}
+    nothing = {"vault_ids": [], "initial_events": [], "budget": None, "resources": None, "title": None}
+    session = client.beta.sessions.create(**fields, extra_body=nothing)
+    assert (session.resources, session.vault_ids, session.title) == ([], [], None)
+    for field, value in (("vault_ids", ["vlt_1"]), ("initial_events", ["x"]), ("budget", {"type": "limit"})):
+        with pytest.raises(BadRequestError, match=field):
+            client.beta.sessions.create(**fields, extra_body={field: value})
 
 
 def test_a_session_that_breaks_a_rule_is_a_bad_request(client, stores):

@@ -33,7 +33,8 @@ async def _create(call: Call, body: CreateSession) -> Any:
         agent_version=1 if isinstance(agent, str) else agent.version,
         environment_id=body.environment_id,
         attachments=[
-            Attachment(each.memory_store_id, each.access or "read_write", each.instructions) for each in body.resources
+            Attachment(each.memory_store_id, each.access or "read_write", each.instructions)
+            for each in body.resources or ()
         ],
         title=body.title,
         metadata=body.metadata,
@@ -47,7 +48,8 @@ async def _list(call: Call, query: ListSessions) -> Any:
         limit=limit_of(call, query.limit),
         where=SessionFilter(
             store_id=query.memory_store_id,
-            agent_id=query.agent_id,
+            agent_id=query.agent_id if query.deployment_id is None else "",
+            agent_version=query.agent_version,
             statuses=tuple(query.statuses),
             archived=query.include_archived,
             since=query.created_at_gte,

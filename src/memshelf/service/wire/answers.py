@@ -213,6 +213,8 @@ class SessionAnswer(_Answer):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     archived_at: AwareDatetime | None
+    budget: None
+    deployment_id: None
 
 
 class SessionPage(_PageOf):

@@ -143,4 +143,6 @@ def session(value: Session, now: datetime) -> Json:
         "created_at": value.created_at,
         "updated_at": value.updated_at,
         "archived_at": value.archived_at,
+        "budget": None,
+        "deployment_id": None,
     }

@@ -55,6 +55,8 @@ def _time(text: object) -> object:
     return f"{time}{'+' if offset[0].isdigit() else ''}{offset}"
 
 
+AgentVersion = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Empty = Annotated[list[str], Field(max_length=0)]
 Moment = Annotated[AwareDatetime, BeforeValidator(_time)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -147,7 +149,7 @@ class ListVersions(_CreatedRange):
 class AgentReference(_Body):
     type: Literal["agent"]
     id: str
-    version: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    version: AgentVersion = 1
 
 
 class MemoryStoreResource(_Body):
@@ -158,11 +160,16 @@ class MemoryStoreResource(_Body):
 
 
 class CreateSession(_Body):
+    """What needs more than memory, such as vaults, may be there only as far as it asks for nothing."""
+
     agent: str | AgentReference
     environment_id: str
-    resources: list[MemoryStoreResource] = Field(default_factory=list)
+    resources: list[MemoryStoreResource] | None = None
     title: str | None = None
     metadata: dict[str, str] | None = None
+    vault_ids: Empty | None = None
+    initial_events: Empty | None = None
+    budget: None = None
 
 
 class ListSessions(_CreatedRange):
@@ -170,6 +177,8 @@ class ListSessions(_CreatedRange):
     created_at_lt: Annotated[Moment | None, Field(alias="created_at[lt]")] = None
     memory_store_id: str | None = None
     agent_id: str | None = None
+    agent_version: AgentVersion | None = None
+    deployment_id: Annotated[str | None, Field(description="No session comes from one.")] = None
     statuses: list[Status] = Field(default_factory=list)
     include_archived: bool = False
     order: Literal["asc", "desc"] = "desc"
