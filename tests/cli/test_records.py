@@ -59,6 +59,15 @@ def test_a_record_is_updated_replaced_and_deleted(run, memory):
     gone = run("records", "rm", first["id"], "--yes", "--json")
     assert (gone.code, gone.json["error"]) == (1, "record_not_found")
     assert _texts(run) == ["Lives in Lyon."]
+    assert b"Paris" not in b"".join(path.read_bytes() for path in Path().glob("user.db*"))
+
+
+def test_when_one_of_the_records_is_not_there_none_is_deleted(run, memory):
+    added = [run("records", "add", text, "--json").json["id"] for text in ("tea", "coffee")]
+    refused = run("records", "rm", *added, "rec_none", "--yes")
+    assert (refused.code, "nothing changed" in refused.err) == (1, True)
+    assert _texts(run) == ["tea", "coffee"]
+    assert run("records", "rm", *added, *added, "--yes").text == "Deleted 2 records\n"
 
 
 def test_every_record_of_a_namespace_and_no_other_is_deleted(run, memory):

@@ -130,6 +130,20 @@ async def test_a_purge_leaves_nothing_in_any_table(postgres_server, tmp_path, ha
     assert await _rows(postgres_server, f'SELECT wanted - done FROM "{tmp_path.name}".erasures') == [(0,)]
 
 
+async def test_records_that_are_erased_leave_nothing_in_any_table(postgres_server, tmp_path, hashing):
+    async with PostgresRecordStore(postgres_server.dsn, embedder=hashing(), schema=tmp_path.name) as store:
+        secret, kept = await store.add("secret marmalade"), await store.add("the walrus plays cribbage")
+        with pytest.raises(MemoryStoreError, match="no record 'rec_none'"):
+            await store.erase([secret.id, "rec_none"])
+        assert len((await store.list(limit=5)).records) == 2
+        await store.erase([secret.id])
+        after = await _dump(postgres_server, tmp_path.name)
+        assert [record.id for record in (await store.list(limit=5)).records] == [kept.id]
+    assert b"marmalade".hex() not in after
+    assert secret.id not in after
+    assert await _rows(postgres_server, f'SELECT wanted - done FROM "{tmp_path.name}".erasures') == [(0,)]
+
+
 async def _dump(server, schema: str) -> str:
     tables = await _rows(server, "SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
     rows = [await _rows(server, f'SELECT t::text FROM "{schema}"."{table}" t') for (table,) in tables]

@@ -7,6 +7,7 @@ import logging
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from memshelf import MemoryStoreError, Origin, SqliteFileStore
 from memshelf.records.backends.sqlite import SqliteRecordStore
 from memshelf.records.model import NewRecord
 from memshelf.records.retrieval import analysis
+from memshelf.storage import sqlite_connection
 
 
 def _rows(place: Path, sql: str) -> list[tuple]:
@@ -236,6 +238,46 @@ async def test_a_purge_leaves_no_byte_of_text_words_or_vectors(tmp_path, hashing
     assert b"cribbage" in data
     for trace in (b"marmalade", b"secret-thread", b"secret-run", *terms[:3]):
         assert trace not in data
+
+
+async def test_records_that_are_erased_leave_no_byte_and_no_others_go(tmp_path, hashing):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=hashing()) as store:
+        added = await store.add_many(
+            NewRecord(text=f"secret marmalade {each:03}", thread=f"thread-{each:03}") for each in range(200)
+        )
+        await store.update(added[7].id, "secret marmalade 007, and quokkas")
+        (terms,) = _rows(tmp_path, "SELECT terms FROM records WHERE thread = 'thread-007'")[0]
+        await store.erase([added[7].id, added[9].id, added[7].id])
+        assert added[7].id not in [record.id for record in await store.search("quokkas", limit=500)]
+        assert len((await store.list(limit=1_000)).records) == 198
+        data = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    for trace in (b"marmalade 007", b"marmalade 009", b"quokkas", b"thread-007", added[9].id.encode(), terms):
+        assert trace not in data
+    assert b"marmalade 008" in data
+
+
+async def test_when_one_record_is_not_there_none_is_erased(tmp_path):
+    async with (
+        SqliteRecordStore(tmp_path / "memory.db", "mine", embedder=None) as mine,
+        SqliteRecordStore(tmp_path / "memory.db", "theirs", embedder=None) as theirs,
+    ):
+        ours, other = await mine.add("tea"), await theirs.add("coffee")
+        await _code("record_not_found", mine.erase([ours.id, other.id]))
+        await _code("record_not_found", mine.erase([ours.id, "\ud800"]))
+        assert [record.id for record in (await mine.list(limit=5)).records] == [ours.id]
+        assert [record.id for record in (await theirs.list(limit=5)).records] == [other.id]
+
+
+async def test_an_erasure_that_others_keep_from_its_end_is_finished_by_calling_it_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_connection, "PATIENCE", 0.1)
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
+        secret = await store.add("secret marmalade")
+        with closing(sqlite3.connect(tmp_path / "memory.db")) as reading:
+            reading.execute("BEGIN")
+            reading.execute("SELECT count(*) FROM records").fetchone()
+            await _code("unavailable", store.erase([secret.id]))
+        await _code("record_not_found", store.erase([secret.id]))
+        assert b"marmalade" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
 async def test_files_and_records_share_a_database(tmp_path):

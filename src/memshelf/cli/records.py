@@ -153,7 +153,9 @@ async def update(place: RecordPlace, record_id: str, content: str | None, *, as_
 @click.argument("record_ids", metavar="[ID]...", nargs=-1)
 @on_records
 async def rm(place: RecordPlace, record_ids: tuple[str, ...], *, every: bool, yes: bool, as_json: bool) -> None:
-    """Delete records for good: those with the IDs, or with --all every record of the namespace. Asks first.
+    """Delete records and leave nothing of them behind: those with the IDs, or with --all every record of the namespace.
+
+    Asks first. When there is no record of one of the IDs, none is deleted.
 
     \b
     Examples:
@@ -162,15 +164,13 @@ async def rm(place: RecordPlace, record_ids: tuple[str, ...], *, every: bool, ye
     """
     if every == bool(record_ids):
         raise click.UsageError("Give the IDs of records, or --all.")
+    record_ids = tuple(dict.fromkeys(record_ids))
     async with opened_records(place) as store:
         if not yes:
             what = f"every record of {place.namespace}" if every else render.counted(len(record_ids), "record")
             question = f"Delete {render.visible_line(what)} for good?"
             confirmed(question, as_json=as_json, instead="say --yes")
-        if every:
-            await store.purge()
-        for record_id in record_ids:
-            await store.delete(record_id)
+        await (store.purge() if every else store.erase(record_ids))
     if as_json:
         render.document({"namespace": place.namespace, "deleted": None if every else list(record_ids)})
     elif every:

@@ -184,6 +184,10 @@ class Namespace:
             await self._transaction.execute(f"DELETE FROM {table} WHERE namespace_id = $1", self.id)  # noqa: S608  # ours
         self.epoch = epoch
         await self._save()
+        await self.leave_no_trace()
+
+    async def leave_no_trace(self) -> None:
+        """Ask that what this transaction deletes be erased after it."""
         await self._transaction.execute("UPDATE erasures SET wanted = wanted + 1")
 
     async def page(self, limit: int, cursor: str | None) -> RecordPage:

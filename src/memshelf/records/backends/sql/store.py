@@ -22,7 +22,7 @@ from memshelf.records.backends.sql.namespace import Changed, Missing, Namespace,
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall
 from memshelf.storage.ids import Mint
-from memshelf.storage.transaction import Engine, Transaction
+from memshelf.storage.transaction import Engine, Script, Transaction
 
 __all__ = ["Progress", "SqlRecordStore"]
 
@@ -142,13 +142,27 @@ class SqlRecordStore:
 
     async def purge(self) -> None:
         epoch = self._new_epoch()
+        await self._engine.erase(self._within(lambda namespace: namespace.purge(epoch)))
 
-        async def script(transaction: Transaction) -> None:
-            namespace = await open_namespace(transaction, self._name, epoch)
-            assert namespace is not None  # noqa: S101  # it is made when there is none
-            await namespace.purge(epoch)
+    async def erase(self, record_ids: Iterable[str]) -> None:
+        """Delete records and leave nothing of them behind, as `purge` does of all; when one is not there, delete none.
 
-        await self._engine.erase(script)
+        `delete` is a commit, and quick. This rewrites what it was in. `record_not_found`; `unavailable` when the
+        records are deleted but others keep the rest from being done, which the same call then finishes.
+        """
+        wanted = builtins.list(dict.fromkeys(record_ids))
+
+        async def deleted(namespace: Namespace) -> None:
+            for record_id in wanted:
+                await namespace.delete(record_id)
+            await namespace.leave_no_trace()
+
+        try:
+            await self._engine.erase(self._within(deleted))
+        except MemoryStoreError as error:
+            if error.code == "record_not_found":  # maybe because an earlier call could not finish
+                await self._engine.erase(_nothing)
+            raise
 
     async def reindex(self, *, progress: Progress | None = None) -> None:
         """Give every record vectors of the store's embedder, and drop those of any other.
@@ -303,6 +317,12 @@ class SqlRecordStore:
         return await self._engine.read(within, single=single)
 
     async def _write(self, script: Callable[[Namespace], Awaitable[T]]) -> T:
+        if self._key is None:
+            self._key = await self._read(_key, None, single=True)
+        return await self._engine.write(self._within(script), key=self._key)
+
+    def _within(self, script: Callable[[Namespace], Awaitable[T]]) -> Script[T]:
+        """The script in the namespace, which is made when there is none."""
         epoch = self._new_epoch()
 
         async def within(transaction: Transaction) -> T:
@@ -310,12 +330,14 @@ class SqlRecordStore:
             assert namespace is not None  # noqa: S101  # it is made when there is none
             return await script(namespace)
 
-        if self._key is None:
-            self._key = await self._read(_key, None, single=True)
-        return await self._engine.write(within, key=self._key)
+        return within
 
     def _new_epoch(self) -> str:
         return self._mint.id("recs", self._mint.now())
+
+
+async def _nothing(_: Transaction) -> None:
+    pass
 
 
 async def _key(namespace: Namespace) -> int:
