@@ -443,6 +443,22 @@ def test_a_long_head_within_the_limit_is_read(service):
     assert service.get(f"/v1/memory_stores?x={'a' * 60_000}").status == 200
 
 
+@pytest.mark.parametrize("pieces", [1, 50])
+def test_what_follows_the_chunks_of_a_body_is_no_header(service, pieces):
+    trailers = b"authorization: Bearer wrong\r\nx-api-key: wrong\r\ncontent-type: text/plain\r\nzai-version: x\r\n"
+    body = b'{"name":"n"}'
+    chunked = b"%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailers)
+    sent = (
+        head(service, "POST", "/v1/memory_stores", *CHUNKED, "trailer: authorization")
+        + chunked
+        + head(service, "POST", "/v1/memory_stores", *CHUNKED, "connection: close")
+        + chunked
+    )
+    size = -(-len(sent) // pieces)
+    reply = exchange(service, *(sent[at : at + size] for at in range(0, len(sent), size)))
+    assert reply.count(b"HTTP/1.1 200 ") == 2
+
+
 def test_a_body_in_the_smallest_chunks_is_read(service):
     body = json.dumps({"name": "n", "description": "d", "metadata": {"k": "v" * 512}}).encode() + b" " * 50_000
     chunks = b"".join(b"1\r\n" + body[at : at + 1] + b"\r\n" for at in range(len(body)))

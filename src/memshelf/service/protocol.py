@@ -44,6 +44,7 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._rest_timer: asyncio.TimerHandle | None = None
         self._complete = True
+        self._in_head = False
         self._read = 0
         """How many bytes came since the last message was complete; all but what is body belong to heads."""
         self._body = 0
@@ -79,6 +80,11 @@ class _LimitedProtocol(HttpToolsProtocol):
             message = f"The head of a request has at most {self.head_bytes} bytes."
             self._refuse("431 Request Header Fields Too Large", ApiError(431, "request_too_large", message))
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # What follows a body in chunks is no header: it would pass by whoever looked at the head, such as a proxy.
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
         super().on_body(body)
@@ -86,10 +92,12 @@ class _LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._complete = False
+        self._in_head = True
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
 
     def on_headers_complete(self) -> None:
+        self._in_head = False
         method = self.parser.get_method()
         if self.parser.should_upgrade() and method != b"CONNECT":
             lines = [b"%s %s HTTP/%s" % (method, self.url, self.parser.get_http_version().encode())]
