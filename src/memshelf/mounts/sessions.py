@@ -217,7 +217,7 @@ class Sessions:
             require_session_open(session.status, session.archived_at, status)
             if session.status == status:
                 return session
-            return await self._set(transaction, session_id, "status", status)
+            return await self._set(transaction, session, status=status)
 
         return await self._shelf.engine.write(change)
 
@@ -228,7 +228,7 @@ class Sessions:
             session = await self._selected(transaction, session_id, transaction.for_update)
             if session.archived_at is not None:
                 return session
-            return await self._set(transaction, session_id, "archived_at", self._shelf.mint.now())
+            return await self._set(transaction, session, archived=True)
 
         return await self._shelf.engine.write(archive)
 
@@ -244,11 +244,17 @@ class Sessions:
         await self._shelf.engine.write(delete)
 
     async def _set(
-        self, transaction: Transaction, session_id: str, column: Literal["status", "archived_at"], value: object
+        self, transaction: Transaction, session: Session, *, status: SessionStatus | None = None, archived: bool = False
     ) -> Session:
-        query = f"UPDATE sessions SET updated_at = $2, {column} = $3 WHERE id = $1"  # noqa: S608  # one of two words
-        await transaction.execute(query, session_id, self._shelf.mint.now(), value)
-        return await self._selected(transaction, session_id)
+        now = max(self._shelf.mint.now(), micros(session.updated_at) + 1)  # whatever the clock says
+        await transaction.execute(
+            "UPDATE sessions SET updated_at = $2, status = $3, archived_at = $4 WHERE id = $1",
+            session.id,
+            now,
+            status or session.status,
+            now if archived else None,
+        )
+        return await self._selected(transaction, session.id)
 
     async def _selected(self, transaction: Transaction, session_id: str, lock: str = "") -> Session:
         row = await transaction.fetch_one(

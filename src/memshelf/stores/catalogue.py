@@ -133,7 +133,7 @@ class Stores:
                 fields[0],
                 fields[1],
                 metadata_json(pairs),
-                max(self._shelf.mint.now(), micros(store.updated_at) + 1),
+                self._after(store),
                 store_id,
             )
             return await select_store(opened.transaction, self._workspace_id, store_id)
@@ -146,9 +146,10 @@ class Stores:
         async def archive(opened: Opened) -> Store:
             if opened.archived_at is None:
                 require_unused("archived", await _running(opened))
+                store = await select_store(opened.transaction, self._workspace_id, store_id)
                 await opened.transaction.execute(
                     "UPDATE stores SET archived_at = $1, updated_at = $1 WHERE id = $2",
-                    self._shelf.mint.now(),
+                    self._after(store),
                     store_id,
                 )
             return await select_store(opened.transaction, self._workspace_id, store_id)
@@ -166,6 +167,10 @@ class Stores:
             await opened.transaction.execute("DELETE FROM memories WHERE id = $1", opened.memory.id)
 
         await self._access(store_id).erase(delete)
+
+    def _after(self, store: Store) -> int:
+        """The time now; after the last change in any case, whatever the clock says."""
+        return max(self._shelf.mint.now(), micros(store.updated_at) + 1)
 
     def _access(self, store_id: str) -> StoreAccess:
         return StoreAccess(self._shelf, self._workspace_id, store_id)

@@ -67,7 +67,7 @@ async def current_memory(opened: Opened, memory_id: str) -> Current:
         content=text,
     )
     line = description.decode() if description is not None else None
-    return Current(memory, Live(FileText(path, text, version_id), memory_id, line, created_at))
+    return Current(memory, Live(FileText(path, text, version_id), memory_id, line, created_at, updated_at))
 
 
 def requested(

@@ -118,6 +118,8 @@ async def record(
     """Append a version to the history and make the live files follow it. The memory is locked."""
     head = await memory.locked()
     now, salt = mint.now(), mint.random(SALT_BYTES)
+    if before is not None:  # whatever a clock says that was set back, or another machine's that is late
+        now = max(now, before.changed_at + 1)
     content = commit.data if commit.operation != "deleted" else None
     sha256 = hashlib.sha256(content).hexdigest() if content is not None else None
     size = len(content) if content is not None else None

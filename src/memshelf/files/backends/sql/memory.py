@@ -63,7 +63,7 @@ def _select_head_and_live(lock: str) -> str:
     return (
         f"WITH last AS (SELECT id, epoch, head_seq, head_link, files FROM memories WHERE id = $1{lock}) "  # noqa: S608  # no value
         "SELECT last.epoch, last.head_seq, last.head_link, last.files, seen.head_link, f.version_id, f.file_id, "
-        "f.description, f.created_at, v.content FROM last JOIN memories seen ON seen.id = last.id "
+        "f.description, f.created_at, v.created_at, v.content FROM last JOIN memories seen ON seen.id = last.id "
         "LEFT JOIN files f ON f.memory_id = last.id AND f.path = $2 LEFT JOIN file_versions v ON v.id = f.version_id"
     )
 
@@ -97,6 +97,7 @@ class Live:
     file_id: str
     description: str | None
     created_at: int
+    changed_at: int
 
 
 async def find_memory(transaction: Transaction, name: str) -> int | None:
@@ -148,14 +149,14 @@ class Memory:
             row = await self.one(query, path)
             if row is None:
                 raise _deleted()
-            epoch, seq, link, files, seen, version_id, file_id, description, created_at, content = row
+            epoch, seq, link, files, seen, version_id, file_id, description, created_at, changed_at, content = row
             if link == seen:
                 break
             # It waited for another's change, and saw the files as they were before: now it need not wait.
         self.stands = Head(epoch, seq, link, files)
         if version_id is None:
             return None
-        return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at)
+        return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at, changed_at)
 
     async def entries(self, known: str | None) -> tuple[str, list[FileEntry]] | None:
         """The cursor and the listing at it; `None` when that is the one at the cursor `known`."""
@@ -173,8 +174,8 @@ class Memory:
         row = await self.transaction.fetch_keyed(LIVE_FILE, self.id, path)
         if row is None:
             return None
-        _, content, version_id, file_id, description, created_at = row
-        return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at)
+        _, content, version_id, file_id, description, created_at, changed_at = row
+        return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at, changed_at)
 
     async def free(self, path: str) -> bool:
         """Whether it is known already that nothing is in the way of a file at the path."""

@@ -8,7 +8,7 @@ from memshelf.storage.transaction import Keyed, Transaction
 __all__ = ["LIVE_FILE", "forget_free", "obstacles"]
 
 LIVE_FILE = (
-    "SELECT f.path, v.content, f.version_id, f.file_id, f.description, f.created_at FROM files f "
+    "SELECT f.path, v.content, f.version_id, f.file_id, f.description, f.created_at, v.created_at FROM files f "
     "JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.path {key}"
 )
 """The file at a path."""
