@@ -234,6 +234,18 @@ def test_an_import_that_is_interrupted_says_how_far_it_came_and_goes_on_from_the
     assert run(*command).text == "Imported: 72 records added, 128 were there already\n"
 
 
+def test_imports_of_the_same_at_the_same_time_add_it_once(run, memory):
+    lines = [json.dumps({"text": f"fact {each % 290}", "thread": "chat"}) for each in range(300)]
+    Path("in.jsonl").write_text("\n".join(lines))
+    run("records", "add", "fact 7", "--thread", "chat")
+    command = [sys.executable, "-m", "memshelf", "records", "import", "in.jsonl", "--json"]
+    imports = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
+    ended = [json.loads(each.communicate(timeout=60)[0]) for each in imports]
+    assert sum(each["added"] for each in ended) == 299
+    assert {each["added"] + each["present"] for each in ended} == {300}
+    assert sorted(_texts(run, "--limit", "1000")) == sorted(f"fact {each % 290}" for each in range(300))
+
+
 def test_the_same_text_twice_in_a_file_is_two_records(run, memory):
     Path("records.jsonl").write_text('{"text": "tea"}\n{"text": "tea"}\n')
     run("records", "add", "tea")

@@ -280,6 +280,18 @@ async def test_an_erasure_that_others_keep_from_its_end_is_finished_by_calling_i
         assert b"marmalade" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
+async def test_who_adds_only_what_is_missing_hears_of_what_others_added_first(tmp_path):
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
+        first, second = await store.add("tea"), await store.add("coffee")
+        assert await store.add_unless_others([NewRecord(text="tea")], 0) == ([], [first, second], 2)
+        await store.delete(second.id)
+        added, others, position = await store.add_unless_others([NewRecord(text="milk")], 2)
+        assert ([record.text for record in added], others, position) == (["milk"], [], 3)
+        await store.purge()
+        assert await store.add_unless_others([], 3) == ([], [], 3)
+        assert (await store.list(limit=5)).records == ()
+
+
 async def test_files_and_records_share_a_database(tmp_path):
     async with (
         SqliteFileStore(tmp_path / "memory.db") as files,

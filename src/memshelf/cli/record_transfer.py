@@ -114,8 +114,9 @@ async def import_records(
 
 @dataclass(slots=True)
 class _Import:
-    """What there was before, by content, and what came of the records so far."""
+    """What others have added, by content, up to a position, and what came of the records so far."""
 
+    position: int = 0
     known: dict[object, list[str]] = field(default_factory=lambda: defaultdict(list))
     ids: dict[str, str] = field(default_factory=dict)
     """The ids that records had where they come from, and those that they have here."""
@@ -183,51 +184,68 @@ def _is_record(record: MemoryRecord, done: _Import) -> bool:
 
 
 async def _learn(store: SqlRecordStore, done: _Import) -> None:
-    async with aclosing(_every(store)) as found:
-        async for record in found:
-            for key in _keys(record.text, record.thread, record.at):
-                done.known[key].append(record.id)
+    while await _added(store, [], done) is None:
+        pass
+
+
+async def _added(store: SqlRecordStore, records: list[NewRecord], done: _Import) -> list[MemoryRecord] | None:
+    """Add records; or learn what others, such as another import of the same, have added meanwhile: then `None`."""
+    added, others, done.position = await store.add_unless_others(records, done.position)
+    for record in others:
+        for key in _keys(record.text, record.thread, record.at):
+            done.known[key].append(record.id)
+    return added if not others else None
 
 
 def _keys(content: str, thread: str | None, at: datetime | None) -> list[object]:
     return [(content, thread), (content, thread, at)] if at is not None else [(content, thread)]
 
 
+def _is_there(line: Line, done: _Import) -> bool:
+    """Whether others have added the record. Each of theirs stands for one of ours."""
+    record = line.record
+    there = done.known.get(_keys(record.text, record.thread, record.at)[-1])
+    if not there:
+        return False
+    done.present += 1
+    if line.id is not None:
+        done.ids[line.id] = there[0]
+    there.pop(0)
+    return True
+
+
 async def _add(store: SqlRecordStore, lines: Iterable[Line], done: _Import) -> None:
     new: list[Line] = []
     for line in lines:
-        record = line.record
         if line.record.replaces in {each.id for each in new if each.id is not None}:
             await _commit(store, new, done)
-        there = done.known.get(_keys(record.text, record.thread, record.at)[-1])
-        if there:
-            done.present += 1
-            if line.id is not None:
-                done.ids[line.id] = there[0]
-            there.pop(0)
-        else:
+        if not _is_there(line, done):
             new.append(line)
     await _commit(store, new, done)
 
 
 async def _commit(store: SqlRecordStore, new: list[Line], done: _Import) -> None:
-    ours = [
-        replace(line.record, replaces=done.ids.get(line.record.replaces, line.record.replaces))
-        if line.record.replaces is not None
-        else line.record
-        for line in new
-    ]
-    try:
-        added = await store.add_many(ours)
-    except MemoryStoreError as error:
-        if done.added:
-            error.add_note(f"{render.counted(done.added, 'record')} added before; call it again to go on.")
-        raise
-    for line, record in zip(new, added, strict=True):
-        if line.id is not None:
-            done.ids[line.id] = record.id
-    done.added += len(new)
-    new.clear()
+    while new:
+        ours = [
+            replace(line.record, replaces=done.ids.get(line.record.replaces, line.record.replaces))
+            if line.record.replaces is not None
+            else line.record
+            for line in new
+        ]
+        try:
+            added = await _added(store, ours, done)
+        except MemoryStoreError as error:
+            if done.added:
+                error.add_note(f"{render.counted(done.added, 'record')} added before; call it again to go on.")
+            raise
+        if added is None:
+            new[:] = [line for line in new if not _is_there(line, done)]
+            continue
+        for line, record in zip(new, added, strict=True):
+            if line.id is not None:
+                done.ids[line.id] = record.id
+        done.added += len(new)
+        new.clear()
 
 
 async def _every(store: SqlRecordStore) -> AsyncGenerator[MemoryRecord, None]:

@@ -101,7 +101,7 @@ class Namespace:
         self.id = id
         self.epoch = epoch
         self.head = head
-        self._last_position = last_position
+        self.last_position = last_position
         self.forgotten = forgotten
 
     async def add(
@@ -112,8 +112,8 @@ class Namespace:
             replaces = draft.new.replaces
             old = await self._position(replaces) if replaces is not None else None
             self.head += 1
-            self._last_position += 1
-            position, record = self._last_position, draft.record(mint.id("rec", now), now)
+            self.last_position += 1
+            position, record = self.last_position, draft.record(mint.id("rec", now), now)
             origin, analysis = draft.new.origin or Origin(), draft.analysis
             values = (
                 self.id, position, self.head, record.id, draft.at, now, draft.new.thread, origin.run_id,
@@ -191,16 +191,24 @@ class Namespace:
         await self._transaction.execute("UPDATE erasures SET wanted = wanted + 1")
 
     async def page(self, limit: int, cursor: str | None) -> RecordPage:
-        rows = await self._transaction.fetch(
-            f"SELECT r.position, {_COLUMNS} FROM records r "  # noqa: S608  # ours
-            "WHERE r.namespace_id = $1 AND r.position > $2 ORDER BY r.position LIMIT $3",
-            self.id, cursor_position(cursor, self.epoch), limit + 1,
-        )  # fmt: skip
+        rows = await self._added_after(cursor_position(cursor, self.epoch), limit + 1)
         more = len(rows) > limit
         return RecordPage(
             tuple(_record(row[1:]) for row in rows[:limit]),
             page_cursor(self.epoch, rows[limit - 1][0]) if more else None,
         )
+
+    async def added_after(self, position: int, limit: int) -> tuple[builtins.list[MemoryRecord], int]:
+        """At most `limit` records that were added after a position, and the position up to which these are all."""
+        rows = await self._added_after(position, limit)
+        return [_record(row[1:]) for row in rows], rows[-1][0] if len(rows) == limit else self.last_position
+
+    async def _added_after(self, position: int, limit: int) -> Sequence[Row]:
+        return await self._transaction.fetch(
+            f"SELECT r.position, {_COLUMNS} FROM records r "  # noqa: S608  # ours
+            "WHERE r.namespace_id = $1 AND r.position > $2 ORDER BY r.position LIMIT $3",
+            self.id, position, limit,
+        )  # fmt: skip
 
     async def records(self, positions: Iterable[int]) -> dict[int, MemoryRecord]:
         found, wanted = dict[int, MemoryRecord](), list(positions)
@@ -240,7 +248,7 @@ class Namespace:
             [position for (position,) in removed],
             [row[0] for row in rows if row[7] < ANALYSIS],
             more,
-            self._last_position,
+            self.last_position,
         )
 
     async def missing(self, model: int | None, below: int | None, limit: int) -> builtins.list[Missing]:
@@ -250,7 +258,7 @@ class Namespace:
             "SELECT r.position, r.changed, r.text, r.thread, "  # noqa: S608  # ours
             f"({_VECTORS.format('model_id', '$3')}) FROM records r WHERE {_LACKING} "
             "AND r.position < $4 ORDER BY r.position DESC LIMIT $5",
-            self.id, ANALYSIS, model, self._last_position + 1 if below is None else below, limit,
+            self.id, ANALYSIS, model, self.last_position + 1 if below is None else below, limit,
         )  # fmt: skip
         return [Missing(row[0], row[1], bytes(row[2]).decode(), row[3] is not None, row[4] is not None) for row in rows]
 
@@ -303,7 +311,7 @@ class Namespace:
     async def _save(self) -> None:
         await self._transaction.execute(
             "UPDATE record_namespaces SET epoch = $1, head = $2, last_position = $3, forgotten = $4 WHERE id = $5",
-            self.epoch, self.head, self._last_position, self.forgotten, self.id,
+            self.epoch, self.head, self.last_position, self.forgotten, self.id,
         )  # fmt: skip
 
     async def _one(self, sql: str, *values: object) -> Row:

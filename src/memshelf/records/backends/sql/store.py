@@ -127,6 +127,29 @@ class SqlRecordStore:
         vectors = await self._vectors(drafts)
         return await self._write(lambda namespace: namespace.add(drafts, vectors, self._model, self._mint))
 
+    async def add_unless_others(
+        self, records: Iterable[NewRecord], position: int
+    ) -> tuple[builtins.list[MemoryRecord], builtins.list[MemoryRecord], int]:
+        """Add all of them if no record was added after `position`, for who adds only what is not there yet. Otherwise
+        add none.
+
+        Answers with what was added, what had been added before by others, some thousand at a time, and the position
+        up to which that is known now. 0 is before all records.
+        """
+        drafts = await draft_all(records, self._max_chars, self._mint.now(), secrets=self._secrets)
+        vectors = await self._vectors(drafts)
+
+        async def script(
+            namespace: Namespace,
+        ) -> tuple[builtins.list[MemoryRecord], builtins.list[MemoryRecord], int]:
+            others, known = await namespace.added_after(position, _PAGE)
+            if others:
+                return [], others, known
+            added = await namespace.add(drafts, vectors, self._model, self._mint)
+            return added, [], namespace.last_position
+
+        return await self._write(script)
+
     async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
         old = await self._read(lambda namespace: namespace.new_record(record_id), None)
         if old is None:
