@@ -10,9 +10,15 @@ from memshelf.records.retrieval.analysis import analyse
 from memshelf.records.retrieval.terms import pack, query_terms, term_hash, terms
 
 
-def test_chinese_gives_characters_that_do_not_only_join_and_pairs_of_which_one_does_not():
-    assert list(terms("喜欢绿茶")) == ["喜", "欢", "喜欢", "绿", "欢绿", "茶", "绿茶"]
-    assert list(terms("你的过敏")) == ["敏", "过敏"]
+def test_chinese_gives_the_characters_that_do_not_only_join_and_all_pairs():
+    assert list(terms("喜欢绿茶")) == ["喜", "欢", "绿", "茶", "喜欢", "欢绿", "绿茶"]
+    assert list(terms("你的过敏")) == ["敏", "你的", "的过", "过敏"]
+
+
+def test_a_pair_that_joins_words_says_less_than_one_that_may_be_a_word():
+    asked = {term: query_terms("你的过敏")[term_hash(term)] for term in ("敏", "你的", "的过", "过敏")}
+    assert asked["敏"].weight < asked["你的"].weight == asked["的过"].weight < asked["过敏"].weight
+    assert [each.sure for each in asked.values()] == [True, False, False, False]
 
 
 def test_a_word_with_a_joining_character_is_found_as_a_whole():

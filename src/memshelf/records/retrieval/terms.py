@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from memshelf.matching import folded
@@ -24,7 +25,7 @@ COUNT_BITS = 3
 MOST_COUNTED = (1 << COUNT_BITS) - 1
 TERM_BYTES = 4
 
-_CHARACTER_WEIGHT, _DATE_PART_WEIGHT, _DAY_WEIGHT, _DATE_WEIGHT = 0.3, 0.1, 2.0, 4.0
+_CHARACTER_WEIGHT, _JOINED_WEIGHT, _DATE_PART_WEIGHT, _DAY_WEIGHT, _DATE_WEIGHT = 0.3, 0.9, 0.1, 2.0, 4.0
 
 _BEGINNING = 7
 """Long identifiers are also found by so many of their first characters, as commits are named."""
@@ -58,7 +59,7 @@ _PARTICLES = frozenset("的吗呢吧啊呀嘛么我你您他她它们这那哪�
 
 
 def terms(text: str) -> Iterator[str]:
-    """The terms in the order they stand, then the dates. Case, width, accents and most endings of English words make no
+    """The terms of a text, its dates last. Case, width, accents and most endings of English words make no
     difference."""
     text = folded(text)
     for run in _RUN.findall(text):
@@ -78,15 +79,8 @@ def _pieces(run: str) -> Iterator[str]:
             if len(run) > _BEGINNING and not run.isalpha():
                 yield run[:_BEGINNING]
         return
-    before = ""
-    for character in run:
-        telling = character not in _STOP_CHARACTERS
-        if telling:
-            yield character
-        # Other than particles, what joins is a part of many words, too: 过敏, 地铁, 了解.
-        if before and (telling or before not in _STOP_CHARACTERS) and character not in _PARTICLES:
-            yield before + character
-        before = character if character not in _PARTICLES else ""
+    yield from (character for character in run if character not in _STOP_CHARACTERS)
+    yield from map("".join, pairwise(run))
 
 
 def term_hash(term: str) -> int:
@@ -121,10 +115,10 @@ class Asked(NamedTuple):
 def query_terms(text: str) -> dict[int, Asked]:
     """The terms of a question, by their hashes.
 
-    A Chinese character says less than a pair, or a word; a date more than what it is written in, which stands
-    in other dates, too, and more than the same day of other years. Not sure to say anything is what a question
-    is asked with; a pair with a character that joins words, as 韩是 in 老韩是谁 and 过敏 have; and a long identifier,
-    whose beginning is there as well.
+    A Chinese character says less than a pair, or a word, and a pair of which one is a particle, or both join words, a
+    little less. A date says more than what it is written in, which stands in other dates, too, and more than the same
+    day of other years. Not sure to say anything is what a question is asked with; a pair with a character that joins
+    words, as 韩是 in 老韩是谁 and 过敏 have; and a long identifier, whose beginning is there as well.
     """
     text = folded(text)
     found = {term_hash(each): _asked(each) for each in list(terms(text)) or _RUN.findall(text)}
@@ -140,10 +134,12 @@ def query_terms(text: str) -> dict[int, Asked]:
 
 
 def _asked(term: str) -> Asked:
-    if not term.isascii() and len(term) <= 2:
-        joined = len(term) == 2 and not _STOP_CHARACTERS.isdisjoint(term)
-        sure = not (joined or _ASKING_CHARACTERS.issuperset(term))
-        return Asked(_CHARACTER_WEIGHT if len(term) == 1 else 1.0, sure)
+    if len(term) == 1 and not term.isascii():
+        return Asked(_CHARACTER_WEIGHT, sure=not _ASKING_CHARACTERS.issuperset(term))
+    if len(term) == 2 and not term.isascii():
+        joins = [character in _STOP_CHARACTERS for character in term]
+        word = not all(joins) and _PARTICLES.isdisjoint(term)
+        return Asked(1.0 if word else _JOINED_WEIGHT, sure=not (any(joins) or _ASKING_CHARACTERS.issuperset(term)))
     long = len(term) > _BEGINNING and not term.isalpha()
     return Asked(1.0, sure=not (long or term in _ASKING))
 

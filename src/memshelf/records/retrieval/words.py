@@ -36,9 +36,9 @@ class Words:
             reachable += rarity * (weights.SATURATION + 1)
             if len(slots):
                 self._add(slots, counts, rarity)
-                if weight >= 1.0:  # a single character may be a part of any word
+                if weight > 0.5:  # a single character may be a part of any word
                     held[slots] += rarity
-                    count[slots] += int(weight)
+                    count[slots] += int(weight)  # nor is what joins words one of two that make an answer
         best, every = float(self._single.max()), reachable / (weights.SATURATION + 1)
         self.covered = held / np.float32(every) if every else held
         """The share of the question's words, by rarity, that each record has."""
