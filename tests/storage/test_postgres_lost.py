@@ -227,6 +227,22 @@ async def test_a_server_that_does_not_answer_is_unavailable_or_unconfirmed(engin
     assert await words(engine) == ["a"]
 
 
+@pytest.mark.parametrize("key", [None, 1])
+async def test_a_server_that_became_a_standby_is_left_for_the_one_in_its_place(engine, line, key):
+    connections = set()
+
+    async def write(transaction):
+        [(connection,)] = await transaction.fetch("SELECT pg_backend_pid()")
+        connections.add(connection)
+        if len(connections) == 1:
+            await transaction.execute("SET TRANSACTION READ ONLY")
+        return await insert("a")(transaction)
+
+    await engine.write(write, key=key)
+    assert len(connections) == 2
+    assert await words(engine) == ["a"]
+
+
 async def hanging(engine, line, monkeypatch):
     """An engine with eight connections for reading and one for writing, over which nothing comes any more."""
     await engine.write(insert("a"), key=1)

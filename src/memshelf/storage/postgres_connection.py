@@ -102,8 +102,11 @@ async def close(connection: asyncpg.Connection) -> None:
 
 
 def is_lost(connection: asyncpg.Connection, error: BaseException) -> bool:
-    """Whether the connection came to its end, by whatever cause."""
+    """Whether the connection came to its end, by whatever cause. One to a server that became a standby is of no use
+    either, while a new one may reach the server that takes its place."""
     if isinstance(error, asyncpg.PostgresError) and (error.sqlstate or "")[:3] in ("57P", "080"):
+        return True
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return True
     return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError) or bool(connection.is_closed())
 

@@ -359,6 +359,9 @@ def test_a_delete_leaves_the_history(memories, versions, store, dialect):
     with pytest.raises(ConflictError) as refused:
         memories.delete(memory.id, memory_store_id=store.id, expected_content_sha256=sha("other"))
     assert kind(refused.value) == conflict(dialect, "memory_precondition_failed_error")
+    for malformed in (sha("x").upper(), "sha256"):
+        with pytest.raises(BadRequestError):
+            memories.delete(memory.id, memory_store_id=store.id, expected_content_sha256=malformed)
     gone = memories.delete(memory.id, memory_store_id=store.id, expected_content_sha256=sha("x"))
     assert (gone.id, gone.type) == (memory.id, "memory_deleted")
     for call in (memories.delete, memories.retrieve):

@@ -134,7 +134,7 @@ class ListMemories(_Paged):
 
 
 class DeleteMemory(_Query):
-    expected_content_sha256: str | None = None
+    expected_content_sha256: Sha256 | None = None
 
 
 class ListVersions(_CreatedRange):
