@@ -145,6 +145,27 @@ def test_both_scorers_take_the_best_of_the_sentences():
         assert ranked[0] == ranked[1] | ranked[2] == {1, 2}
 
 
+@pytest.mark.parametrize(
+    "message", ["It is the orchestra's day today. Who plays?", "An orchestra day today, 今天好冷。谁 plays？"]
+)
+def test_neither_scorer_lets_the_day_of_a_remark_lead(message):
+    index = RecordIndex()
+    days = [_NOW - timedelta(days=60), *[_NOW] * 6]
+    texts = [
+        "Nina plays cello in the orchestra.",
+        *(f"The orchestra rehearses, number {number}." for number in range(6)),
+    ]
+    index.put(
+        [
+            Entry(key, int(at.timestamp() * 1_000_000), pack(text))
+            for key, (at, text) in enumerate(zip(days, texts, strict=True))
+        ]
+    )
+    question = understand(asked(message), index, now=_NOW, meanings=None)
+    for scorer in (PlainScorer(index), Scorer(index)):
+        assert max(scorer.rank(question, 7), key=lambda found: found[1])[0] == 0
+
+
 # --- words ------------------------------------------------------------------------------------------------------------
 
 

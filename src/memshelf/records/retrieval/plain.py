@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from itertools import compress
+from statistics import median
 
 from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.index import RecordIndex
@@ -23,12 +24,14 @@ class PlainScorer:
     def rank(self, question: Question, limit: int) -> list[tuple[int, float]]:
         """At most `limit` slots that answer the question best, in no order, with their scores."""
         scores: dict[int, float] = {}
+        asks = any(sentence.asks for sentence in question.sentences)
         for sentence in question.sentences:
-            for slot, score in self._scores(sentence).items():
+            aside = (asks - sentence.asks) / 2
+            for slot, score in self._scores(sentence, aside, alone=len(question.sentences) == 1).items():
                 scores[slot] = max(score, scores.get(slot, score))
         return heapq.nlargest(limit, scores.items(), key=lambda item: item[1])
 
-    def _scores(self, sentence: Sentence) -> dict[int, float]:
+    def _scores(self, sentence: Sentence, aside: float, *, alone: bool) -> dict[int, float]:
         index = self._index
         single, reachable = self._words(sentence)
         if not single:
@@ -40,14 +43,21 @@ class PlainScorer:
             if after >= 0:
                 share = weights.AFTER_QUESTION if index.asks[slot] else weights.AFTER_TURN
                 scores[after] = scores.get(after, 0.0) + scale * share * score
+        usual = 0.0
+        if not alone and sentence.times:  # a time that most records are of would hide what the other sentences say
+            usual = median(self._timely(slot, sentence) for slot in compress(range(len(index.alive)), index.alive))
         for slot in scores:
             if sentence.times:
-                scores[slot] += weights.TIME * closeness(index.day(slot, sentence.offset), sentence.times)
+                timely = self._timely(slot, sentence) - usual
+                scores[slot] += weights.TIME * (1 - weights.ASIDE * aside) * timely
             if index.asks[slot]:
                 scores[slot] += weights.ASKING
             if sentence.speaker is not None and index.speakers[slot] == sentence.speaker:
                 scores[slot] += weights.SPEAKER
         return scores
+
+    def _timely(self, slot: int, sentence: Sentence) -> float:
+        return closeness(self._index.day(slot, sentence.offset), sentence.times)
 
     def _words(self, sentence: Sentence) -> tuple[dict[int, float], float]:
         index = self._index
