@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 
 from starlette.types import Receive
 
 from memshelf.service.call import Call
 from memshelf.service.errors import ApiError, ended, invalid_request
 
-__all__ = ["ClientGoneError", "read_body"]
+__all__ = ["HERE", "ClientGoneError", "read_body"]
+
+HERE = "memshelf.here"
+"""Is in the scope of a request whose body has come."""
 
 _DRAINED_BYTES = 67_108_864
 """So much of a body that is too large is read and dropped, so that the client can read the answer."""
@@ -28,7 +32,8 @@ async def read_body(call: Call) -> bytes:
     """
     config = call.state.config
     try:
-        async with asyncio.timeout(config.body_seconds):
+        # A timer costs more than to read what is there.
+        async with nullcontext() if HERE in call.scope else asyncio.timeout(config.body_seconds):
             body = await _whole(call.receive, config.body_bytes, _declared(call))
     except TimeoutError:
         message = f"The body of the request did not arrive within {config.body_seconds:g} seconds."

@@ -10,6 +10,7 @@ import httptools
 from pydantic_core import to_json
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from memshelf.service.body import HERE
 from memshelf.service.config import ServiceConfig
 from memshelf.service.errors import ApiError, envelope, invalid_request
 from memshelf.storage.ids import Mint
@@ -75,6 +76,8 @@ class _LimitedProtocol(HttpToolsProtocol):
             except httptools.HttpParserError:
                 self.send_400_response("")
                 return
+        if self._in_head and self._head_timer is None:  # most heads come whole, and need no timer
+            self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
         # The parser keeps what it has of a line, and uvicorn every header, also those after a body in chunks.
         if self._read - self._body > self.head_bytes + _FRAMING * self._body:
             message = f"The head of a request has at most {self.head_bytes} bytes."
@@ -93,8 +96,6 @@ class _LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._complete = False
         self._in_head = True
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -112,6 +113,7 @@ class _LimitedProtocol(HttpToolsProtocol):
             return
         self._complete = True
         self._read = self._body = 0
+        self.scope[HERE] = True  # type: ignore[literal-required]  # a server may add keys
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
