@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from functools import partial
 
 import pytest
 
@@ -35,8 +37,24 @@ def script(name, found, *, insert=False, left=True, fail=False):
 
 async def together(engine, *scripts):
     """Run scripts in one commit, each with its key."""
-    calls = (engine.write(each, key=key) for each, key in scripts)
-    await asyncio.gather(*calls, return_exceptions=True)
+    await in_one_commit(engine, *(partial(engine.write, each, key=key) for each, key in scripts))
+
+
+async def in_one_commit(engine, *calls):
+    """Make calls that share a commit: they come while another's work holds the thread."""
+    loop, held, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def hold(_):
+        loop.call_soon_threadsafe(held.set)
+        assert go_on.wait(30)
+
+    holding = asyncio.ensure_future(engine.database.write(hold))
+    await held.wait()
+    waiting = [asyncio.ensure_future(each()) for each in calls]
+    for _ in range(2):  # asked for in the first turn of the loop, handed over at its end
+        await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(holding, *waiting, return_exceptions=True)
 
 
 async def test_what_a_script_leaves_is_found_by_the_next_with_its_key(engine):
@@ -61,12 +79,12 @@ async def test_what_another_key_leaves_is_not_found(engine):
 
 async def test_what_was_left_is_not_found_when_something_changed_since(engine):
     found = []
-    calls = [
-        engine.write(script("a", found), key=1),
-        engine.database.write(lambda connection: connection.execute("INSERT INTO words VALUES ('other')")),
-        engine.write(script("b", found), key=1),
-    ]
-    await asyncio.gather(*calls)
+    await in_one_commit(
+        engine,
+        partial(engine.write, script("a", found), key=1),
+        partial(engine.database.write, lambda connection: connection.execute("INSERT INTO words VALUES ('other')")),
+        partial(engine.write, script("b", found), key=1),
+    )
     assert found == [("a", None), ("b", None)]
 
 
