@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 
+import asyncpg
 import pytest
 
 from memshelf.storage import postgres_connection, postgres_readers, postgres_writer
@@ -241,6 +242,31 @@ async def test_a_server_that_became_a_standby_is_left_for_the_one_in_its_place(e
     await engine.write(write, key=key)
     assert len(connections) == 2
     assert await words(engine) == ["a"]
+
+
+async def test_a_server_that_takes_few_connections_answers_all_the_same(postgres_server, schema):
+    owner = await asyncpg.connect(postgres_server.dsn)
+    await owner.execute(f"CREATE ROLE {schema} LOGIN PASSWORD 'few' CONNECTION LIMIT 3")
+    await owner.execute(f"GRANT CREATE ON DATABASE postgres TO {schema}")
+    engine = PostgresEngine(
+        postgres_server.dsn.replace(f"postgres:{postgres_server.password}", f"{schema}:few"), schema
+    )
+    await engine.write(lambda transaction: transaction.execute("CREATE TABLE words (id BIGSERIAL, word TEXT)"))
+
+    async def who(transaction):
+        await transaction.fetch("SELECT pg_sleep(0.01)")
+        return (await transaction.fetch_one("SELECT pg_backend_pid()"))[0]
+
+    pids = await asyncio.gather(*(engine.read(who) for _ in range(20)))
+    assert len(set(pids)) <= 2
+    with_none_left = PostgresEngine(f"{engine._place.dsn}?", schema)
+    error = await refused("unavailable", with_none_left.read(who))
+    assert "too many connections" in error.message
+    await engine.aclose()
+    assert await with_none_left.read(who)
+    await with_none_left.aclose()
+    await owner.execute(f"DROP OWNED BY {schema}; DROP ROLE {schema}")
+    await owner.close()
 
 
 async def hanging(engine, line, monkeypatch):

@@ -26,6 +26,7 @@ __all__ = [
     "close",
     "connect",
     "is_lost",
+    "is_refused_for_now",
     "is_transient",
     "reason",
     "refusal",
@@ -109,6 +110,11 @@ def is_lost(connection: asyncpg.Connection, error: BaseException) -> bool:
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return True
     return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError) or bool(connection.is_closed())
+
+
+def is_refused_for_now(error: MemoryStoreError) -> bool:
+    """Whether the server has as many connections as it takes."""
+    return isinstance(error.__cause__, asyncpg.TooManyConnectionsError)
 
 
 def is_transient(error: BaseException) -> bool:

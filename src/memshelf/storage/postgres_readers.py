@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from memshelf.errors import MemoryStoreError
@@ -13,6 +14,7 @@ from memshelf.storage.postgres_connection import (
     close,
     connect,
     is_lost,
+    is_refused_for_now,
     refusal,
     unavailable,
 )
@@ -33,6 +35,8 @@ class Readers:
         self._place = place
         self._slots = asyncio.Semaphore(_MOST)
         self._idle: list[Any] = []  # asyncpg has no types
+        self._used = 0
+        self._given_back = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
         self._ended = False
 
@@ -42,8 +46,8 @@ class Readers:
         await self._take_slot()
         try:
             while True:
-                kept = bool(self._idle)
-                connection = self._idle.pop() if kept else await connect(self._place, query_only=True)
+                connection, kept = await self._connection()
+                self._used += 1
                 try:
                     result = await _on_snapshot(connection, script, single=single)
                 except Exception as error:
@@ -62,19 +66,41 @@ class Readers:
                 else:
                     self._idle.append(connection)
                     return result
+                finally:
+                    self._used -= 1
+                    self._given_back.set()
         finally:
             self._slots.release()
+
+    async def _connection(self) -> tuple[Any, bool]:
+        """A connection, and whether it was kept from before. When the server gives no more, ours are waited for."""
+        refused = False
+        while not self._idle:
+            if not refused or not self._used:
+                try:
+                    return await self._open(), False
+                except MemoryStoreError as error:
+                    if not is_refused_for_now(error) or not (self._used or self._idle):
+                        raise
+                    refused = True
+            else:
+                self._given_back.clear()
+                await _within_patience(self._given_back.wait())
+        return self._idle.pop(), True
+
+    async def _open(self) -> Any:
+        self._used += 1  # by whoever waits for it, until they use it
+        try:
+            return await connect(self._place, query_only=True)
+        finally:
+            self._used -= 1
+            self._given_back.set()
 
     async def _take_slot(self) -> None:
         if not self._slots.locked():
             await self._slots.acquire()  # at once
             return
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._slots.acquire()
-        except TimeoutError:
-            message = f"The database kept all {_MOST} connections busy for {PATIENCE:g} seconds."
-            raise MemoryStoreError("unavailable", message) from None
+        await _within_patience(self._slots.acquire())
 
     def _leave(self, connection: Any) -> None:
         # The caller was cancelled in the midst of a statement. The server goes on with it until it is told to stop,
@@ -104,6 +130,14 @@ class Readers:
     def _drop_idle(self) -> None:
         while self._idle:
             self._idle.pop().terminate()
+
+
+async def _within_patience(given_back: Coroutine[Any, Any, Any]) -> None:
+    try:
+        await asyncio.wait_for(given_back, PATIENCE)
+    except TimeoutError:
+        message = f"The database kept all connections busy for {PATIENCE:g} seconds."
+        raise MemoryStoreError("unavailable", message) from None
 
 
 async def _on_snapshot(connection: Any, script: Script[T], *, single: bool) -> T:
