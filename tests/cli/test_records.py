@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -232,6 +233,14 @@ def test_an_import_that_is_interrupted_says_how_far_it_came_and_goes_on_from_the
         assert (stopped.returncode, stopped.stdout) == (130, "")
         assert stopped.stderr == f"Stopped: at least {counts}; call it again to go on.\n"
     assert run(*command).text == "Imported: 72 records added, 128 were there already\n"
+
+
+def test_a_pipe_is_imported_as_a_file_is(run, memory):
+    os.mkfifo("pipe")
+    with subprocess.Popen([sys.executable, "-m", "memshelf", "records", "import", "pipe"]) as importing:
+        Path("pipe").write_text('{"text": "tea"}\n{"text": "coffee"}\n')
+    assert importing.returncode == 0
+    assert _texts(run) == ["tea", "coffee"]
 
 
 def test_imports_of_the_same_at_the_same_time_add_it_once(run, memory):

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -69,10 +69,12 @@ def readable_file(file: str) -> Iterator[Any]:
     """How to read a file, or standard input for -, from its beginning, as often as needed. It may be compressed."""
     with tempfile.TemporaryDirectory(prefix="memshelf-") as spool:
         place = disk_path(file)
-        if file == "-":
+        # Standard input and pipes, such as those of a shell's <(...), can be read only once.
+        if file == "-" or place.is_fifo():
+            source = nullcontext(sys.stdin.buffer) if file == "-" else place.open("rb")
             place = Path(spool, "input")
-            with place.open("wb") as out:
-                shutil.copyfileobj(sys.stdin.buffer, out)
+            with source as once, place.open("wb") as out:
+                shutil.copyfileobj(once, out)
 
         @contextmanager
         def read() -> Iterator[IO[bytes]]:
