@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.changes import record
@@ -38,14 +39,30 @@ CURRENT_MEMORY = (
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """A memory as it stands now: as a resource, and as the file that it is."""
+    """A memory as it stands now."""
 
-    memory: Memory
+    store_id: str
     live: Live
+    sha256: str
+    size: int
 
     @property
     def file(self) -> FileText:
         return self.live.file
+
+    @property
+    def memory(self) -> Memory:
+        return Memory(
+            id=self.live.file_id,
+            store_id=self.store_id,
+            path=wire_path(self.file.path),
+            version_id=self.file.version,
+            sha256=self.sha256,
+            size=self.size,
+            created_at=from_micros(self.live.created_at),
+            updated_at=from_micros(self.live.changed_at),
+            content=self.file.text,
+        )
 
 
 async def current_memory(opened: Opened, memory_id: str) -> Current:
@@ -54,20 +71,9 @@ async def current_memory(opened: Opened, memory_id: str) -> Current:
     if row is None:
         raise no_such_memory(memory_id)
     _, path, version_id, size, description, created_at, updated_at, sha256, content = row
-    text = content.decode()
-    memory = Memory(
-        id=memory_id,
-        store_id=opened.store_id,
-        path=wire_path(path),
-        version_id=version_id,
-        sha256=sha256,
-        size=size,
-        created_at=from_micros(created_at),
-        updated_at=from_micros(updated_at),
-        content=text,
-    )
+    file = FileText(path, content.decode(), version_id)
     line = description.decode() if description is not None else None
-    return Current(memory, Live(FileText(path, text, version_id), memory_id, line, created_at, updated_at))
+    return Current(opened.store_id, Live(file, memory_id, line, created_at, updated_at), sha256, size)
 
 
 def requested(
@@ -88,11 +94,11 @@ def requested(
 
 
 def require_content(current: Current, expected_sha256: str | None) -> None:
-    if expected_sha256 is not None and expected_sha256 != current.memory.sha256:
+    if expected_sha256 is not None and expected_sha256 != current.sha256:
         raise MemoryStoreError(
             "version_mismatch",
-            f"The content of memory {current.memory.id} does not have the expected hash; nothing changed. Read it and "
-            "decide again.",
+            f"The content of memory {current.live.file_id} does not have the expected hash; nothing changed. Read it "
+            "and decide again.",
         )
 
 
@@ -107,7 +113,7 @@ async def changed(opened: Opened, request: Request, current: Current | None, ori
             f"The memory store is full: it holds at most {shelf.limits.memories} memories. Delete some, or use another "
             "store.",
         )
-    own = current.memory.id if current is not None else ""
+    own = current.live.file_id if current is not None else ""
     await _require_free(opened, request.must_be_free, own)
     commit = decide(request, current.file if current is not None else None, None)
     assert commit is not None  # noqa: S101  # what already stands as asked is no request
@@ -154,10 +160,15 @@ async def _require_free(opened: Opened, path: str | None, own: str) -> None:
     raise PathConflictError(message, memory_id, found)
 
 
+@cache
+def _format(limits: StoreLimits) -> FileFormat:
+    return FileFormat(max_file_bytes=limits.content_bytes)
+
+
 def described(content: str, limits: StoreLimits) -> str | None:
     """What a listing says of the content. Here any text is a memory's, also one whose frontmatter is malformed."""
     try:
-        return describe(content, FileFormat(max_file_bytes=limits.content_bytes))
+        return describe(content, _format(limits))
     except MemoryStoreError:
         return None
 
