@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import datetime
@@ -69,6 +69,7 @@ class Recall:
         self._embedding: set[asyncio.Task[list[Meaning] | None]] = set()
         self._said = False
         self._executor: ThreadPoolExecutor | None = None
+        self._changed: Future[object] | None = None
         self._process = os.getpid()
         self.reset()
 
@@ -92,12 +93,12 @@ class Recall:
         So who notes what the index holds, and then calls this, may rely on what was noted.
         """
         thread = self._thread()
-        changed = thread.submit(work)  # which nobody can cancel, as one could what is waited for
+        self._changed = changed = thread.submit(work)  # which nobody can cancel, as one could what is waited for
         await asyncio.get_running_loop().run_in_executor(thread, changed.result)
 
     def _thread(self) -> ThreadPoolExecutor:
         if self._process != os.getpid():  # a forked child: the thread is not here, and may have been in the middle
-            self._process, self._executor = os.getpid(), None
+            self._process, self._executor, self._changed = os.getpid(), None, None
             self.reset()
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="memshelf-recall")
@@ -132,7 +133,8 @@ class Recall:
         """
         # Half a surrogate pair has no meaning, and no model takes it.
         texts = [each.encode("utf-8", "replace").decode() for each in asked(query)]
-        if not texts[0].strip() or not len(self.index):
+        as_noted = self._changed is None or self._changed.done()  # or else who was cancelled left a change behind
+        if not texts[0].strip() or (as_noted and not len(self.index)):
             return []
         self.say_what_is_missing()
         meanings = await self._meanings_in_time(texts)
