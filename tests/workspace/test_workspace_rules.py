@@ -194,6 +194,20 @@ async def test_entries_made_edited_renamed_and_removed_by_hand_are_respected(dir
     }
 
 
+async def test_a_prompt_shows_no_row_of_an_entry_that_was_removed_by_hand(directory, tmp_path):
+    workspace = directory()
+    for title in ("Tea", "Coffee"):
+        await workspace.write_memory_entry(title, "Every morning.", "user")
+    folder = tmp_path / "users" / "default"
+    (folder / "MEMORY.md").write_text("# Mine\n" + (folder / "MEMORY.md").read_text() + "[a](elsewhere.md)\n")
+    (folder / "memory" / "user_tea.md").unlink()
+    for each in (workspace, directory()):
+        shown = (await each.freeze_snapshots()).index
+        assert "user_tea.md" not in shown
+        assert all(line in shown for line in ("# Mine", "- [Coffee](memory/user_coffee.md)", "[a](elsewhere.md)"))
+    assert "user_tea.md" in await workspace.memory_index()
+
+
 @pytest.mark.parametrize(
     ("text", "title", "description", "content"),
     [

@@ -7,13 +7,13 @@ person's, and is never changed. Over 200 lines or 25,000 bytes the oldest rows l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from memshelf.workspace.entries import EntryInfo
 
-__all__ = ["INDEX_BYTES", "INDEX_LINES", "listed_files", "rebuilt", "updated"]
+__all__ = ["INDEX_BYTES", "INDEX_LINES", "listed_files", "living", "rebuilt", "updated"]
 
 INDEX_LINES, INDEX_BYTES = 200, 25_000
 
@@ -50,6 +50,11 @@ def rebuilt(text: str, entries: Iterable[EntryInfo], under: str) -> str:
     missing = [_row(entry, under) for file, entry in by_file.items() if file not in seen]
     at = next((number for number, line in enumerate(lines) if _file(line, under) is not None), len(lines))
     return _fitted([*lines[:at], *missing, *lines[at:]], under)
+
+
+def living(text: str, files: Collection[str], under: str) -> str:
+    """The index without the rows of other files than these."""
+    return "\n".join(line for line in text.split("\n") if (file := _file(line, under)) is None or file in files)
 
 
 def _lines(text: str) -> list[str]:

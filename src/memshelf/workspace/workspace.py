@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -27,6 +28,7 @@ from memshelf.workspace.entries import (
     checked_type,
 )
 from memshelf.workspace.experiences import EXPERIENCE_INDEX, Experiences
+from memshelf.workspace.index import living
 from memshelf.workspace.rules import RuleFile, repository_rules, stored_rules, warn_of_problems
 from memshelf.workspace.snapshot import WorkspaceSnapshot, snapshot_of
 from memshelf.workspace.turns import TRIES, give_way
@@ -338,12 +340,17 @@ class Workspace:
         """Rules, index and experiences as they are now, as text for the system prompt of one session.
 
         Keep the answer with the session: it never changes, whatever is written meanwhile. The session's first input,
-        `query`, chooses the experiences; without it they are the newest.
+        `query`, chooses the experiences; without it they are the newest. Rows of the index whose entries are not there
+        any more are left out.
         """
         user, where, learned = self._user, self._where(self.config.memory_md), self.experience_index_path
         rules = await self.rules(cwd)
         experiences = await user.experiences.learned_experiences(query, where=learned)
-        return snapshot_of(user.id, rules, await user.index.shown(), where, experiences)
+        index = await user.index.shown()
+        with suppress(MemoryStoreError):  # what cannot be looked at is shown as it is
+            await user.catalogue.refresh()
+            index = living(index, user.catalogue.entries, self.config.entries_under)
+        return snapshot_of(user.id, rules, index, where, experiences)
 
     def _where(self, name: str) -> str:
         root = self.root
