@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -229,6 +230,17 @@ async def test_a_body_that_does_not_end(serve):
         writer.close()
         _, _, body = await local.ask("GET", "/v1/memory_stores")
         assert json.loads(body)["data"] == []
+
+
+async def test_a_request_that_does_not_end_behind_one_that_came_whole(serve):
+    async with serve(header_seconds=0.5, body_seconds=0.05) as local:
+        whole = local.head("POST", "/v1/memory_stores", "content-type: application/json", "content-length: 12")
+        for start in (b"POST /v1/memory_sto", local.head("POST", "/v1/memory_stores", "content-length: 9") + b"{"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", local.port)
+            writer.write(whole + b'{"name":"n"}' + start)
+            answers = await reader.read()
+            assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"408"]
+            writer.close()
 
 
 async def test_a_client_that_takes_no_answer_in_is_left(serve):
