@@ -5,17 +5,27 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from serving import Service
+from serving import SECONDS, Reply, Service
+
+from postgres_server import PostgresServer
+
+
+def pages(service: Service, path: str) -> list[dict[str, str]]:
+    items, page = [], f"{path}?limit=100"
+    while page:
+        found = service.get(page).json
+        items += found["data"]
+        page = found["next_page"] and f"{path}?limit=100&page={found['next_page']}"
+    return items
 
 
 def listed(service: Service, store: str) -> list[str]:
-    reply = service.get(f"/v1/memory_stores/{store}/memories?limit=100")
-    assert reply.status == 200, reply.data
-    return [memory["path"] for memory in reply.json["data"]]
+    return [memory["path"] for memory in pages(service, f"/v1/memory_stores/{store}/memories")]
 
 
 def unavailable(service: Service, store: str) -> str:
@@ -84,3 +94,36 @@ def test_a_backup_beside_the_log_of_what_it_replaces_is_left_alone(data, tmp_pat
     assert listed(service, store) == ["/first"]
     service.memory(store, "/second")
     assert service.get(f"/v1/memshelf/memory_stores/{store}/verify").json["intact"]
+
+
+@pytest.mark.parametrize("engine", ["postgresql"], indirect=True, scope="session")
+def test_a_server_that_goes_down_and_comes_back_loses_nothing_that_was_answered(start):
+    server = PostgresServer(durable=True)
+    try:
+        service = start("--database", server.new_database())
+        service.first_key()
+        store = service.store()
+        path = f"/v1/memory_stores/{store}/memories"
+
+        def create(number: int) -> Reply:
+            return service.post(path, {"path": f"/{number}", "content": "x"})
+
+        with ThreadPoolExecutor(8) as pool:
+            before = list(pool.map(create, range(40)))
+            pending = [pool.submit(create, number) for number in range(40, 80)]
+            pending[0].result(SECONDS)
+            server.halt()
+            during = [each.result(SECONDS) for each in pending]
+            unavailable(service, store)
+            server.start()
+            after = list(pool.map(create, range(80, 120)))
+        assert {reply.status for reply in before + after} == {200}
+        assert {reply.status for reply in during} <= {200, 503, 504}
+        answered = {reply.json["path"] for reply in before + during + after if reply.status == 200}
+        unknown = {f"/{number}" for number, reply in enumerate(during, 40) if reply.status == 504}
+        found = {version["path"] for version in pages(service, f"/v1/memory_stores/{store}/memory_versions")}
+        assert answered <= found <= answered | unknown
+        assert service.get("/readyz").status == 200
+        assert service.get(f"/v1/memshelf/memory_stores/{store}/verify").json["intact"]
+    finally:
+        server.stop()
