@@ -82,15 +82,17 @@ class Database:
         if self._asked_in_this_turn():
             return self._generation  # it was looked at for those who asked before
         current, reader, writer = identify(self.path), self._reader.identity, self._writer.identity
+        self._was_there = self._was_there or reader is not None or writer is not None
         if current is None and not self._recreate and self._was_there:
             raise MemoryStoreError("unavailable", _GONE)
         if (reader is None or reader == current) and (writer is None or writer == current):
-            self._was_there = self._was_there or current is not None
             return self._generation
         with _registry_lock:
             threads = [each for each in (self._reader, self._writer) if each.identity not in (None, current)]
             if threads:
-                if (log := identify(f"{self.path}-wal")) is not None and log in [each.log for each in threads]:
+                # SQLite drops a log beside a file that it creates, but would write what is in it into another one.
+                log = identify(f"{self.path}-wal") if current is not None else None
+                if log is not None and log in [each.log for each in threads]:
                     raise MemoryStoreError("unavailable", _OLD_LOG)
                 _stop(self._reader, self._writer)
                 self._generation += 1
