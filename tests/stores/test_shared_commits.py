@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 
+import asyncpg
 import pytest
 
 from garbage import garbage
@@ -18,6 +19,7 @@ from memshelf.stores.catalogue import Stores
 from memshelf.stores.memories import Memories
 from memshelf.stores.shelf import Shelf
 from memshelf.stores.verification import Verification
+from memshelf.testing import refused
 
 AT_ONCE = 30
 
@@ -165,3 +167,24 @@ async def test_what_a_change_made_is_freed_at_once(shelf, workspace, store):
     with garbage() as kept:
         await asyncio.gather(*(memories.update(each.id, content="b", origin=Origin()) for each in made))
     assert kept == []
+
+
+async def test_a_change_that_waited_for_another_process_sees_what_that_did(postgres_server):
+    schema = f"waited_{secrets.token_hex(6)}"
+    shelf = Shelf(PostgresEngine(postgres_server.dsn, schema))
+    accounts = Accounts(shelf.engine)
+    workspace = (await accounts.find(digest(await accounts.create_key("team")))).workspace_id
+    store = (await Stores(shelf, workspace).create("Notes")).id
+    memories = Memories(shelf, workspace, store)
+    memory = await memories.create("/a.md", "a", origin=Origin())
+    other = await asyncpg.connect(postgres_server.dsn, server_settings={"search_path": schema})
+    async with other.transaction():
+        await other.execute("SELECT id FROM memories FOR UPDATE")
+        change = asyncio.ensure_future(memories.update(memory.id, content="b", origin=Origin()))
+        while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.01)
+        await other.execute("DELETE FROM files")
+        await other.execute("UPDATE memories SET head_link = 'another'")
+    await other.close()
+    await refused("not_found", change)
+    await shelf.engine.aclose()

@@ -121,6 +121,10 @@ class PostgresTransaction:
         self.changed = False
         """Whether a statement changed something."""
 
+    @property
+    def shared(self) -> bool:
+        return self._together is not None and self._together.several
+
     async def fetch(self, sql: str, *values: object) -> Sequence[Row]:
         await self._ask()
         rows: Sequence[Row] = await self._connection.fetch(sql, *values)

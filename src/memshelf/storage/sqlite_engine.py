@@ -80,6 +80,7 @@ class _Transaction:
     __slots__ = ("_cursor", "found", "left")
 
     for_update = ""
+    shared = False
 
     def __init__(self, connection: Connection, key: int | None) -> None:
         self._cursor = connection.cursor()

@@ -39,6 +39,11 @@ class Transaction(Protocol):
         ...
 
     @property
+    def shared(self) -> bool:
+        """Whether `fetch_keyed` may ask for several scripts at once."""
+        ...
+
+    @property
     def for_update(self) -> str:
         """What ends a SELECT that keeps its rows to this transaction, so that nobody changes them before it ends.
         Empty where there is one writer at a time."""

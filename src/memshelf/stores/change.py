@@ -14,9 +14,10 @@ from memshelf.files.model import FileText, Version
 from memshelf.limits import FileFormat, StoreLimits
 from memshelf.origin import Origin
 from memshelf.storage.ids import from_micros
+from memshelf.storage.transaction import Row
 from memshelf.stores.model import Memory, PathConflictError
 from memshelf.stores.rules import wire_path
-from memshelf.stores.shelf import Opened, Shelf, no_such_memory
+from memshelf.stores.shelf import CURRENT_FIELDS, Opened, Shelf, no_such_memory
 
 __all__ = [
     "CURRENT_MEMORY",
@@ -31,8 +32,8 @@ __all__ = [
 
 
 CURRENT_MEMORY = (
-    "SELECT f.file_id, f.path, f.version_id, f.size, f.description, f.created_at, v.created_at, v.sha256, v.content "
-    "FROM files f JOIN file_versions v ON v.id = f.version_id WHERE f.memory_id = $1 AND f.file_id {key}"
+    f"SELECT {CURRENT_FIELDS} FROM files f JOIN file_versions v ON v.id = f.version_id "  # noqa: S608  # no value
+    "WHERE f.memory_id = $1 AND f.file_id {key}"
 )
 """For `Transaction.fetch_keyed`: what `current_memory` looks up by the memory's id."""
 
@@ -67,8 +68,10 @@ class Current:
 
 async def current_memory(opened: Opened, memory_id: str) -> Current:
     """`not_found`."""
-    row = await opened.transaction.fetch_keyed(CURRENT_MEMORY, opened.memory.id, askable(memory_id))
-    if row is None:
+    row: Row | None = opened.current
+    if not row:
+        row = await opened.transaction.fetch_keyed(CURRENT_MEMORY, opened.memory.id, askable(memory_id))
+    if row is None or row[0] is None:
         raise no_such_memory(memory_id)
     _, path, version_id, size, description, created_at, updated_at, sha256, content = row
     file = FileText(path, content.decode(), version_id)

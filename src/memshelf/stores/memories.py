@@ -122,8 +122,9 @@ class Memories(StoreAccess):
                 return current.memory
             return await changed(opened, request, current, origin, self.shelf)
 
-        announced = [(CURRENT_MEMORY, (askable(memory_id),)), *(obstacles(file_path) if file_path is not None else ())]
-        return await self.write(update, keeps=True, announced=announced)
+        known = askable(memory_id)
+        announced = [(CURRENT_MEMORY, (known,)), *(obstacles(file_path) if file_path is not None else ())]
+        return await self.write(update, keeps=True, announced=announced, memory_id=known)
 
     async def delete(self, memory_id: str, *, expected_sha256: str | None = None, origin: Origin) -> None:
         """Remove a memory; its versions stay. `version_mismatch` when its content has another hash."""
@@ -133,7 +134,8 @@ class Memories(StoreAccess):
             require_content(current, expected_sha256)
             await changed(opened, Delete(current.file.path, current.file.version), current, origin, self.shelf)
 
-        await self.write(delete, keeps=True, announced=[(CURRENT_MEMORY, (askable(memory_id),))])
+        known = askable(memory_id)
+        await self.write(delete, keeps=True, announced=[(CURRENT_MEMORY, (known,))], memory_id=known)
 
 
 async def _listed(opened: Opened, directory: str, start: str, most: int) -> list[Memory | Prefix]:

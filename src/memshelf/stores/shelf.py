@@ -5,20 +5,40 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import Head, Memory, askable
 from memshelf.limits import StoreLimits
 from memshelf.storage.ids import Mint, from_micros
-from memshelf.storage.transaction import Engine, Keyed, Transaction
+from memshelf.storage.transaction import Engine, Keyed, Row, Transaction
 from memshelf.stores.model import NoSuchStoreError
 
-__all__ = ["Opened", "Shelf", "StoreAccess", "no_such_memory", "no_such_store"]
+__all__ = ["CURRENT_FIELDS", "Opened", "Shelf", "StoreAccess", "no_such_memory", "no_such_store"]
 
 T = TypeVar("T")
 
+CURRENT_FIELDS = (
+    "f.file_id, f.path, f.version_id, f.size, f.description, f.created_at, v.created_at, v.sha256, v.content"
+)
+"""A memory as it stands, of its live file `f` and the version `v` of that."""
+
+_STORE = (
+    "SELECT m.id, m.epoch, m.head_seq, m.head_link, m.files, s.archived_at FROM stores s "
+    "JOIN memories m ON m.id = s.memory_id WHERE s.id = $1 AND s.workspace_id = $2"
+)
 _MOST_KNOWN = 10_000
+
+
+@cache
+def _store_and_memory(lock: str) -> str:
+    # `last` is the store as it stands when its lock is had, `seen` as it stood when the statement began to wait.
+    return (
+        f"WITH last AS ({_STORE}{lock}) SELECT last.*, seen.head_link, {CURRENT_FIELDS} FROM last "  # noqa: S608  # no value
+        "JOIN memories seen ON seen.id = last.id LEFT JOIN files f ON f.memory_id = last.id AND f.file_id = $3 "
+        "LEFT JOIN file_versions v ON v.id = f.version_id"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +76,8 @@ class Opened:
     store_id: str
     memory: Memory
     archived_at: datetime | None
+    current: Row = ()
+    """The memory that the script begins with, in `CURRENT_FIELDS`, if it was looked up with the store."""
 
     @property
     def head(self) -> Head:
@@ -94,18 +116,24 @@ class StoreAccess:
         return await self.shelf.engine.read(read)
 
     async def write(
-        self, script: Callable[[Opened], Awaitable[T]], *, keeps: bool = False, announced: Sequence[Keyed] = ()
+        self,
+        script: Callable[[Opened], Awaitable[T]],
+        *,
+        keeps: bool = False,
+        announced: Sequence[Keyed] = (),
+        memory_id: str | None = None,
     ) -> T:
         """`keeps` promises that `Opened` says how the store stands after the script: then the next script that shares
-        its commit need not ask for it. `announced` is as in `Engine.write`."""
+        its commit need not ask for it. `announced` is as in `Engine.write`. `memory_id` is the memory that the script
+        begins with, so that it may come with the store."""
         key = await self.shelf.memory_id(self.workspace_id, self.store_id)
 
         async def write(transaction: Transaction) -> T:
-            opened = self._found(transaction) or await self._open(transaction, transaction.for_update)
+            opened = self._found(transaction) or await self._open(transaction, transaction.for_update, memory_id)
             result = await script(opened)
             if keeps:
-                memory_id, head = opened.memory.id, opened.head
-                transaction.left = _Left(self.workspace_id, self.store_id, memory_id, head, opened.archived_at)
+                row, head = opened.memory.id, opened.head
+                transaction.left = _Left(self.workspace_id, self.store_id, row, head, opened.archived_at)
             return result
 
         return await self.shelf.engine.write(write, key=key, announced=announced)
@@ -122,18 +150,20 @@ class StoreAccess:
                 return Opened(self.store_id, Memory(transaction, memory_id, head), archived_at)
         return None
 
-    async def _open(self, transaction: Transaction, lock: str) -> Opened:
-        row = await transaction.fetch_one(
-            "SELECT m.id, m.epoch, m.head_seq, m.head_link, m.files, s.archived_at FROM stores s "  # noqa: S608  # no value
-            f"JOIN memories m ON m.id = s.memory_id WHERE s.id = $1 AND s.workspace_id = $2{lock}",
-            self.store_id,
-            self.workspace_id,
-        )
+    async def _open(self, transaction: Transaction, lock: str, memory_id: str | None = None) -> Opened:
+        values = [self.store_id, self.workspace_id]
+        if memory_id is None or transaction.shared:
+            row = await transaction.fetch_one(f"{_STORE}{lock}", *values)
+        else:
+            query = _store_and_memory(lock)
+            while (row := await transaction.fetch_one(query, *values, memory_id)) is not None and row[3] != row[6]:
+                pass  # it waited for another's change, and saw the memory as it was before: now it need not wait
         if row is None:
             raise no_such_store(self.store_id)
-        id, epoch, seq, link, files, archived_at = row
+        id, epoch, seq, link, files, archived_at, *seen_and_current = row
         archived = from_micros(archived_at) if archived_at is not None else None
-        return Opened(self.store_id, Memory(transaction, id, Head(epoch, seq, link, files)), archived)
+        memory = Memory(transaction, id, Head(epoch, seq, link, files))
+        return Opened(self.store_id, memory, archived, seen_and_current[1:])
 
 
 def no_such_store(store_id: str) -> MemoryStoreError:
