@@ -349,6 +349,23 @@ async def test_many_searches_and_changes_at_once_agree_with_the_store(tmp_path, 
         await fresh.aclose()
 
 
+async def test_an_index_that_missed_more_removals_than_are_kept_is_right_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("memshelf.records.backends.sql.namespace._REMOVALS_KEPT", 5)
+    async with (
+        SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store,
+        SqliteRecordStore(tmp_path / "memory.db", embedder=None) as other,
+    ):
+        added = await store.add_many(NewRecord(text=f"marmalade {each}") for each in range(60))
+        assert len(await other.search("marmalade", limit=100)) == 60
+        for record in added[:40]:
+            await store.delete(record.id)
+        await store.update(added[50].id, "marmalade once more")
+        for each in (other, store):
+            assert {found.id for found in await each.search("marmalade", limit=100)} == {each.id for each in added[40:]}
+    (kept,) = _rows(tmp_path, "SELECT count(*) FROM record_removals")[0]
+    assert kept < 40
+
+
 async def test_an_index_with_many_dead_records_is_built_anew(tmp_path):
     async with SqliteRecordStore(tmp_path / "memory.db", embedder=None, durable=False) as store:
         record = await store.add("marmalade")
