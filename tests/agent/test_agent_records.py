@@ -375,3 +375,10 @@ async def test_both_kinds_of_memory_speak_before_the_user_in_one_message(order):
     assert len(texts) == 3
     assert len(contexts([request])) == len(recalls([request])) == 1
     assert len(script.infos[0].function_tools) == 12
+
+
+async def test_a_list_with_an_empty_cursor_begins_at_the_beginning():
+    mount = _mount()
+    await mount.store.add("likes tea")
+    [(outcome, page)] = await _returned([mount], record_call("list", cursor=""))
+    assert (outcome, [record["text"] for record in page["records"]]) == ("success", ["likes tea"])

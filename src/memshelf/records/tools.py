@@ -65,7 +65,8 @@ class RecordTools:
 
     async def list(self, memory: str, *, limit: int = 20, cursor: str | None = None) -> Json:
         """One page of records, and the cursor of the next one, `None` on the last."""
-        page = await self._store(memory, "list").list(limit=limit, cursor=cursor)
+        # Some models fill in "" for what they have none of.
+        page = await self._store(memory, "list").list(limit=limit, cursor=cursor or None)
         records = [record_json(record) for record in page.records]
         return {"memory": memory, "records": records, "next_cursor": page.next_cursor}
 
