@@ -244,29 +244,59 @@ async def test_a_server_that_became_a_standby_is_left_for_the_one_in_its_place(e
     assert await words(engine) == ["a"]
 
 
-async def test_a_server_that_takes_few_connections_answers_all_the_same(postgres_server, schema):
+@pytest.fixture
+async def few(postgres_server, schema):
+    """An engine on a server that lets it have three connections."""
     owner = await asyncpg.connect(postgres_server.dsn)
     await owner.execute(f"CREATE ROLE {schema} LOGIN PASSWORD 'few' CONNECTION LIMIT 3")
     await owner.execute(f"GRANT CREATE ON DATABASE postgres TO {schema}")
     engine = PostgresEngine(
         postgres_server.dsn.replace(f"postgres:{postgres_server.password}", f"{schema}:few"), schema
     )
-    await engine.write(lambda transaction: transaction.execute("CREATE TABLE words (id BIGSERIAL, word TEXT)"))
-
-    async def who(transaction):
-        await transaction.fetch("SELECT pg_sleep(0.01)")
-        return (await transaction.fetch_one("SELECT pg_backend_pid()"))[0]
-
-    pids = await asyncio.gather(*(engine.read(who) for _ in range(20)))
-    assert len(set(pids)) <= 2
-    with_none_left = PostgresEngine(f"{engine._place.dsn}?", schema)
-    error = await refused("unavailable", with_none_left.read(who))
-    assert "too many connections" in error.message
+    yield engine
     await engine.aclose()
-    assert await with_none_left.read(who)
-    await with_none_left.aclose()
     await owner.execute(f"DROP OWNED BY {schema}; DROP ROLE {schema}")
     await owner.close()
+
+
+async def who(transaction):
+    await transaction.fetch("SELECT pg_sleep(0.01)")
+    return (await transaction.fetch_one("SELECT pg_backend_pid()"))[0]
+
+
+async def test_where_a_server_takes_few_connections_reads_wait_for_each_other(few):
+    pids = await asyncio.gather(*(few.read(who) for _ in range(20)))
+    assert len(set(pids)) <= 3
+
+
+async def test_readers_make_room_for_the_writer(few):
+    await asyncio.gather(*(few.read(who) for _ in range(20)))
+    await few.write(lambda transaction: transaction.execute("CREATE TABLE words (word TEXT)"))
+    reads = [few.read(who) for _ in range(20)]
+    await asyncio.gather(few.write(insert("a"), key=1), *reads, few.write(insert("b"), key=1))
+    assert await words(few) == ["a", "b"]
+
+
+async def test_where_others_have_all_connections_there_is_none(few):
+    reading = asyncio.Barrier(4)
+
+    async def hold(transaction):
+        await reading.wait()
+        return await transaction.fetch("SELECT 1")
+
+    held = [asyncio.ensure_future(few.read(hold)) for _ in range(3)]
+    other = PostgresEngine(f"{few._place.dsn}?", few._place.schema)  # a place of its own, with other connections
+    async with asyncio.timeout(30):
+        while reading.n_waiting < 3:
+            await asyncio.sleep(0.01)
+    for call in (other.read(who), other.write(who), other.write(who, key=1)):
+        error = await refused("unavailable", call)
+        assert "too many connections" in error.message
+    await reading.wait()
+    await asyncio.gather(*held)
+    await few.aclose()
+    assert await other.read(who)
+    await other.aclose()
 
 
 async def hanging(engine, line, monkeypatch):

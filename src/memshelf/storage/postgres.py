@@ -69,7 +69,7 @@ class _Part:
 
     def __init__(self, place: Place, parts: dict[asyncio.AbstractEventLoop, _Part]) -> None:
         self.readers = Readers(place)
-        self.writer = Writer(place)
+        self.writer = Writer(place, self.readers.make_room)
         self.eraser = Eraser(place)
         self.loop = asyncio.get_running_loop()
         self._parts = parts

@@ -88,6 +88,16 @@ class Readers:
                 await _within_patience(self._given_back.wait())
         return self._idle.pop(), True
 
+    async def make_room(self) -> bool:
+        """Close a connection, as soon as one is not used; whether there was one."""
+        while not self._idle:
+            if not self._used:
+                return False
+            self._given_back.clear()
+            await _within_patience(self._given_back.wait())
+        await close(self._idle.pop())
+        return True
+
     async def _open(self) -> Any:
         self._used += 1  # by whoever waits for it, until they use it
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -15,6 +15,7 @@ from memshelf.storage.postgres_connection import (
     close,
     connect,
     is_lost,
+    is_refused_for_now,
     is_transient,
     refusal,
     unavailable,
@@ -56,8 +57,10 @@ class Writer:
     script did.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, make_room: Callable[[], Awaitable[bool]]) -> None:
+        """`make_room` closes another connection, for a server that takes no more; it says whether there was one."""
         self._place = place
+        self._make_room = make_room
         self._connection: Any = None  # asyncpg has no types
         self._waiting: list[_Job] = []
         self._running: list[_Job] = []
@@ -174,7 +177,12 @@ class Writer:
 
     async def _connect(self) -> Any:
         try:
-            return await connect(self._place, query_only=False)
+            while True:
+                try:
+                    return await connect(self._place, query_only=False)
+                except MemoryStoreError as error:
+                    if not is_refused_for_now(error) or not await self._make_room():
+                        raise
         except MemoryStoreError as error:
             waiting, self._waiting = self._waiting, []
             for job in waiting:  # one after the other, they would wait long to hear the same
