@@ -1,4 +1,6 @@
-"""`MEM0_OSS` against the contract, on the real mem0 library. Run by `make test-mem0`; not collected otherwise.
+"""`MEM0_OSS` against the contract, on the real mem0 library; what its client for the platform sends, and our store too.
+
+Run by `make test-mem0`; not collected otherwise.
 
 `MEM0_PYTHON` is a Python that has `mem0ai`. Embeddings come from an endpoint on the loopback interface that hashes
 words; nothing leaves the machine.
@@ -6,6 +8,7 @@ words; nothing leaves the machine.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
@@ -20,8 +23,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from memshelf.records.backends.mem0 import MEM0_OSS
+from memshelf.records.backends.mem0 import MEM0_OSS, MEM0_PLATFORM
 from memshelf.testing import RecordStoreContract, refused
+from memshelf.testing.mem0 import FakeMem0
 from memshelf.testing.records import texts
 
 KEY = "m0sk_test"
@@ -111,3 +115,27 @@ async def test_pages_stand_in_the_order_of_adding_though_the_server_lists_by_ran
         assert seen == [f"record {each}" for each in range(60)]
         await store.purge()
         assert await texts(store) == []
+
+
+async def test_the_platform_is_asked_as_mem0s_own_client_asks_it(tmp_path):
+    theirs = FakeMem0("mem0_platform", api_key="m0-key", purges_after=0)
+    async with theirs.served() as address:
+        program = [os.environ["MEM0_PYTHON"], str(Path(__file__).with_name("client.py")), str(tmp_path), address]
+        done = await asyncio.to_thread(subprocess.run, program, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    added, page, found, *_ = map(json.loads, done.stdout.splitlines())
+    (record_id,) = [each["id"] for each in added["results"]]
+    assert [each["id"] for each in page["results"]] == [each["id"] for each in found["results"]] == [record_id]
+    ours = FakeMem0("mem0_platform", api_key="m0-key", purges_after=0)
+    async with (
+        ours.client() as http,
+        MEM0_PLATFORM.open({}, {"api_key": "m0-key"}, namespace="alice", http=http) as store,
+    ):
+        record = await store.add("likes tea")
+        await store.list(limit=5)
+        await store.search("tea", limit=7)
+        await store.update(record.id, "likes coffee")
+        await store.delete(record.id)
+        await store.purge()
+    requests = {(method, path.replace(record_id, "ID")) for method, path in theirs.requests}
+    assert {(method, path.replace(record.id, "ID")) for method, path in ours.requests} == requests
