@@ -194,6 +194,49 @@ def test_only_a_pair_with_a_joining_character_may_be_no_word():
     assert not any(each.sure for each in query_terms("do you remember something? 你知道什么？").values())
 
 
+# --- codes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "record"),
+    [
+        ("what is maxRetryCount set to", "Set MAX_RETRY_COUNT=5 on staging."),
+        ("MAX_RETRY_COUNT", "maxRetryCount is 5 on staging."),
+        ("max-retry-count", "maxRetryCount is 5 on staging."),
+        ("what does retry_http_client do", "RetryHTTPClient is the one to use."),
+        ("4a3c2fe2", "0x4A3C2FE2: the disk was full."),
+        ("what was 0x4A3C2FE2", "4a3c2fe2: the disk was full."),
+        ("which service is on port 48886", "billing listens on 10.0.0.7:48886."),
+        ("48886端口是哪个服务？", "billing listens on 10.0.0.7:48886."),
+        ("does he like C#?", "C# is what he likes to write."),
+    ],
+)
+@pytest.mark.parametrize("embedder", ["default", None])
+async def test_a_code_is_found_in_other_spelling_and_leads(question, record, embedder):
+    others = [f"Set {name}_RETRY=7 on the service's port." for name in ("MIN", "LAST", "NEXT")]
+    others += [f"The service on port {port} is restarted." for port in (48885, 48887, 38886)]
+    others += ["He likes C, and does not write C++.", "0x4A3C2FE1: the disk was full.", "Count the clients again."]
+    async with await _store([*others, record], embedder) as store:
+        assert await _first(store, question) == record
+
+
+def test_a_code_says_more_than_a_word_and_a_year_does_not():
+    asked = query_terms("invoice 48886 of 2024")
+    assert asked[term_hash("48886")].weight > asked[term_hash("invoic")].weight == asked[term_hash("2024")].weight
+
+
+def test_the_beginning_of_a_code_says_less_than_the_code_and_is_all_of_a_short_one():
+    long, short = query_terms("order 2026110001"), query_terms("order 2026110")
+    assert (
+        long[term_hash("2026110")].weight < long[term_hash("2026110001")].weight == short[term_hash("2026110")].weight
+    )
+
+
+@given(st.text(st.sampled_from("aA0 xX_"), max_size=200))
+def test_the_parts_of_a_name_are_found_in_it(text):
+    assert set(query_terms(text)) == {each >> 3 for each in memoryview(pack(text)).cast("I")}
+
+
 # --- dates ------------------------------------------------------------------------------------------------------------
 
 

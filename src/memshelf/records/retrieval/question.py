@@ -10,6 +10,8 @@ from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING
 
 from memshelf.embedding.text import EMBEDDED_CHARS, MOST_SENTENCES, sentences
+from memshelf.matching import folded
+from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.terms import Asked, query_terms
@@ -98,7 +100,7 @@ def _sentence(text: str, meaning: Meaning | None, index: RecordIndex, now: datet
         dict(islice(terms.items(), _MOST_TERMS)),
         read_times(text, now.date(), _years(index, now)),
         (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
-        any(term.weight > 1 for term in terms.values()),
+        next(dates(folded(text)), None) is not None,
         named[0] if len(named) == 1 else None,
         bool(named) or _SOMEBODY.search(text) is not None,
         text.endswith(("?", "？")),

@@ -25,14 +25,20 @@ COUNT_BITS = 3
 MOST_COUNTED = (1 << COUNT_BITS) - 1
 TERM_BYTES = 4
 
-_CHARACTER_WEIGHT, _JOINED_WEIGHT, _DATE_PART_WEIGHT, _DAY_WEIGHT, _DATE_WEIGHT = 0.3, 0.9, 0.1, 2.0, 4.0
+_CHARACTER_WEIGHT, _JOINED_WEIGHT, _DATE_PART_WEIGHT, _DAY_WEIGHT = 0.3, 0.9, 0.1, 2.0
+_IDENTIFIER_WEIGHT = _DATE_WEIGHT = 4.0
 
 _BEGINNING = 7
 """Long identifiers are also found by so many of their first characters, as commits are named."""
 
 _CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(rf"[0-9]{{1,4}}[年月日号]|[{_CJK}]+|[^\W_{_CJK}]+")
+_RUN = re.compile(rf"[0-9]{{1,4}}[年月日号]|[{_CJK}]+|[cf](?:\+\+|#)|[^\W_{_CJK}]+")
 _CHINESE = re.compile(rf"[{_CJK}]")
+_IDENTIFIER = re.compile("(?=.*[0-9])(?!(?:19|20)[0-9]{2}$)[0-9a-z]{4,}")
+_HUMP = re.compile("[a-z0-9][A-Z]")
+_JOINED_NAME = re.compile(r"\b(?:[a-z][a-z0-9]*|[A-Z][a-z0-9]+[A-Z][a-z0-9]*)(?:[A-Z][a-z0-9]*)+\b")
+_HEX = re.compile(r"0x(?<![^\W_]..)(?=[0-9a-f]{4})")
+_PART_OF_NAME = re.compile("[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")
 
 # Words that say how something is asked or told, not what.
 _STOP_WORDS = (
@@ -61,11 +67,22 @@ _PARTICLES = frozenset("的吗呢吧啊呀嘛么我你您他她它们这那哪�
 def terms(text: str) -> Iterator[str]:
     """The terms of a text, its dates last. Case, width, accents and most endings of English words make no
     difference."""
-    text = folded(text)
+    text = _readable(text)
     for run in _RUN.findall(text):
         yield from _pieces(run)
     for day in dates(text):
         yield from day.terms
+
+
+def _readable(text: str) -> str:
+    """The text as its terms are taken from it, and behind it the parts of names such as maxRetries, which others write
+    MAX_RETRIES."""
+    parts = [part for name in _joined_names(text) for part in _PART_OF_NAME.findall(name)]
+    return _HEX.sub("", folded(" ".join([text, *parts])))
+
+
+def _joined_names(text: str) -> list[str]:
+    return _JOINED_NAME.findall(text) if _HUMP.search(text) else []  # which tells most texts off several times faster
 
 
 def _pieces(run: str) -> Iterator[str]:
@@ -93,7 +110,7 @@ def pack(text: str) -> bytes:
 
     Of a record in which no word tells anything, such as "No.", the words themselves, so that it can be found at all.
     """
-    text = folded(text[:INDEXED_CHARS])
+    text = _readable(text[:INDEXED_CHARS])
     counts = Counter(term_hash(term) for day in dates(text) for term in day.terms)
     runs = Counter(_RUN.findall(text))
     for run, often in runs.items():
@@ -105,8 +122,8 @@ def pack(text: str) -> bytes:
 
 
 class Asked(NamedTuple):
-    """A term of a question: how much it says that a record holds it, more than 1 for a date alone, and whether it says
-    something that none does."""
+    """A term of a question: how much it says that a record holds it, more than 1 for dates and codes alone, and whether
+    it says something that none does."""
 
     weight: float
     sure: bool
@@ -117,11 +134,19 @@ def query_terms(text: str) -> dict[int, Asked]:
 
     A Chinese character says less than a pair, or a word, and a pair of which one is a particle, or both join words, a
     little less. A date says more than what it is written in, which stands in other dates, too, and more than the same
-    day of other years. Not sure to say anything is what a question is asked with; a pair with a character that joins
-    words, as 韩是 in 老韩是谁 and 过敏 have; and a long identifier, whose beginning is there as well.
+    day of other years; as much as a number or a code. Not sure to say anything is what a question is asked with; a
+    pair with a character that joins words, as 韩是 in 老韩是谁 and 过敏 have; a long identifier, whose beginning is
+    there as well; and a name such as maxRetries, whose parts are.
     """
-    text = folded(text)
-    found = {term_hash(each): _asked(each) for each in list(terms(text)) or _RUN.findall(text)}
+    joined = {piece for name in _joined_names(text) for piece in _pieces(folded(name))}
+    text = _readable(text)
+    runs = _RUN.findall(text)
+    beginnings = {run[:_BEGINNING] for run in runs if len(run) > _BEGINNING}.difference(runs)
+    pieces = [piece for run in runs for piece in _pieces(run)] or runs
+    found = {
+        term_hash(piece): Asked(1.0, sure=piece in beginnings) if piece in joined | beginnings else _asked(piece)
+        for piece in pieces
+    }
     days = list(dates(text))
     for day in days:
         parts = (term_hash(part) for run in _RUN.findall(text[day.start : day.end]) for part in _pieces(run))
@@ -141,7 +166,7 @@ def _asked(term: str) -> Asked:
         word = not all(joins) and _PARTICLES.isdisjoint(term)
         return Asked(1.0 if word else _JOINED_WEIGHT, sure=not (any(joins) or _ASKING_CHARACTERS.issuperset(term)))
     long = len(term) > _BEGINNING and not term.isalpha()
-    return Asked(1.0, sure=not (long or term in _ASKING))
+    return Asked(_IDENTIFIER_WEIGHT if _IDENTIFIER.fullmatch(term) else 1.0, sure=not (long or term in _ASKING))
 
 
 @lru_cache(maxsize=65_536)

@@ -44,7 +44,7 @@ class Words:
         """The share of the question's words, by rarity, that each record has."""
         self.coverage = float(self.covered.max())
         self.count = int(count.max())
-        """The largest number of them; a date counts for several."""
+        """The largest number of them; a date or a code counts for several."""
         self._scale = weights.scale(reachable, len(index))
         self._trust = weights.trust(best, reachable, len(index))
 
