@@ -67,12 +67,11 @@ class Writer:
         self._wake = asyncio.Event()
         self._ending = False
 
-    async def run(self, script: Script[T], key: int | None, announced: Sequence[Keyed]) -> T:
+    def run(self, script: Script[T], key: int | None, announced: Sequence[Keyed]) -> asyncio.Future[T]:
         job = _Job(script, key, announced)
         self._waiting.append(job)
         self._wake.set()
-        result: T = await job.future
-        return result
+        return job.future
 
     def end(self) -> None:
         """Let `serve` return, when it has done what was asked before."""
@@ -216,6 +215,7 @@ class Writer:
 
 
 def _answer(job: _Job, error: Exception | None) -> None:
+    job.error = None  # or the job would hold itself, by the error's traceback
     if job.future.done():  # the caller was cancelled
         return
     if error is not None:
