@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby
+from itertools import groupby
 
 from memshelf.files.context.render import cost, costs_within, pointer
 from memshelf.files.model import FileEntry
@@ -30,12 +30,12 @@ def fit(memory: str, entries: Sequence[FileEntry], budget: int) -> tuple[list[st
     if costs_within(lines(entries), budget) <= budget:
         return list(lines(entries)), None
     shown: list[str] = []
-    ends = [list(accumulate(len(name) + 1 for name in entry.path.split("/")[:-1])) for entry in entries]
-    for depth in range(max(map(len, ends), default=0) - 1, -1, -1):
+    beside = [(parent, list(files)) for parent, files in groupby(entries, _parent)]
+    for depth in range(max((parent.count("/") for parent, _ in beside), default=0) - 1, -1, -1):
         # Counted before they are put in order: what is far over the budget costs no more than what fits.
-        within = costs_within((line for _, line in _collapsed(entries, ends, depth)), budget) <= budget
+        within = costs_within((line for _, line in _collapsed(beside, depth)), budget) <= budget
         if within or depth == 0:
-            found = sorted(_collapsed(entries, ends, depth), key=lambda each: each[0].encode())
+            found = sorted(_collapsed(beside, depth), key=lambda each: each[0].encode())
             shown = [line for _, line in found]
         if within:
             return shown, None
@@ -59,21 +59,27 @@ def _line(entry: FileEntry) -> str:
     return f"{entry.path}: {entry.description}" if entry.description else entry.path
 
 
-def _collapsed(entries: Sequence[FileEntry], ends: Sequence[Sequence[int]], depth: int) -> Iterator[tuple[str, str]]:
+def _collapsed(beside: Sequence[tuple[str, list[FileEntry]]], depth: int) -> Iterator[tuple[str, str]]:
     """Files below `depth` directories become one line for their directory, such as `archive/ (37 files)`.
 
-    `ends` are where the directories of each path end. Each line comes with what it is sorted by.
+    `beside` are files that stand one after the other in one directory, with its path. Each line comes with what it is
+    sorted by.
     """
 
-    def directory(at: int) -> str | None:
-        return entries[at].path[: ends[at][depth]] if len(ends[at]) > depth else None
+    def directory(files: tuple[str, list[FileEntry]]) -> str | None:
+        names = files[0].split("/", depth + 1)
+        return f"{'/'.join(names[:-1])}/" if len(names) > depth + 1 else None
 
-    for name, group in groupby(range(len(entries)), directory):
+    for name, group in groupby(beside, directory):
         if name is None:
-            yield from ((entries[at].path, _line(entries[at])) for at in group)
+            yield from ((entry.path, _line(entry)) for _, files in group for entry in files)
         else:
-            count = sum(1 for _ in group)
+            count = sum(len(files) for _, files in group)
             yield name, f"{name} ({count} file{'' if count == 1 else 's'})"
+
+
+def _parent(entry: FileEntry) -> str:
+    return entry.path[: entry.path.rfind("/") + 1]
 
 
 def _byte_wise(path: str) -> bytes:
