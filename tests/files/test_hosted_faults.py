@@ -191,6 +191,26 @@ async def test_a_server_that_is_not_there_is_unavailable_also_for_changes(tmp_pa
         await gone.aclose()
 
 
+async def test_a_change_that_a_service_without_its_database_did_not_begin_is_unavailable(tmp_path):
+    engine = SqliteEngine(tmp_path / "memshelf.db", durable=False, recreate=False)
+    async with served(engine) as client:
+        key, store_id = await account(engine, tmp_path)
+        store = MemoryStoreFileStore(URL, key, store_id, client=client)
+        version = await store.write("a", "one", expected=None, origin=NOBODY)
+        (tmp_path / "memshelf.db").rename(tmp_path / "elsewhere.db")
+        for change in (
+            store.write("a", "two", expected=version, origin=NOBODY),
+            store.write("b", "two", expected=None, origin=NOBODY),
+            store.move("a", "b", expected=version, origin=NOBODY),
+            store.delete("a", expected=version, origin=NOBODY),
+            store.purge(),
+        ):
+            await refused("unavailable", change)
+        (tmp_path / "elsewhere.db").rename(tmp_path / "memshelf.db")
+        assert (await store.read("a")).version == version
+        assert len(await store.list()) == 1
+
+
 @BOTH
 async def test_what_the_server_refuses_has_its_code(tmp_path, kind):
     async with place(tmp_path, kind) as here:

@@ -74,7 +74,10 @@ class Door:
         except ApiError as error:
             await call.refuse(send, error)
         except MemoryStoreError as error:
-            await call.refuse(send, answer_to(error, call.dialect))
+            refusal = answer_to(error, call.dialect)
+            if path[0] == "memshelf" and error.code == "unavailable":  # our own clients learn that nothing was begun
+                refusal.details["memshelf_code"] = error.code
+            await call.refuse(send, refusal)
         except ClientGoneError:
             call.status = _CLIENT_GONE
         except asyncio.CancelledError:  # when the service ends, and the time to finish is over

@@ -51,7 +51,7 @@ class ErrorBody(_Answer):
     message: str
     conflicting_memory_id: str = Field(default="", description="With a path conflict only.")
     conflicting_path: str = Field(default="", description="With a path conflict only.")
-    memshelf_code: str = Field(default="", description="Below /v1/memshelf/.../files only: the code of the refusal.")
+    memshelf_code: str = Field(default="", description="Below /v1/memshelf only: the code of the refusal.")
     memshelf_current: CurrentFile | None = Field(default=None, description="With it: the file as it is now.")
 
 
