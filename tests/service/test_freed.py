@@ -19,6 +19,10 @@ async def test_what_a_request_made_is_freed_at_once(tmp_path):
         with garbage() as kept:
             for content in "bc":
                 changed = await client.post(f"{store}/memories/{memory}", json={"content": content})
-                refused = await client.get(f"{store}/memories/none")
-                assert (changed.status_code, refused.status_code) == (200, 404)
+                taken = await client.post(f"{store}/memories", json={"path": "/a.md", "content": content})
+                malformed = await client.post(f"{store}/memories/{memory}", json={"path": "/b//b"})
+                none = await client.get(f"{store}/memories/none")
+                nowhere = await client.get("http://here/v1/memory_stores/none/memories")
+                statuses = [each.status_code for each in (changed, taken, malformed, none, nowhere)]
+                assert statuses == [200, 409, 400, 404, 404]
     assert kept == []

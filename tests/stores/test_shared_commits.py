@@ -166,7 +166,8 @@ async def test_what_a_change_made_is_freed_at_once(shelf, workspace, store):
     made = await asyncio.gather(*(memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(4)))
     with garbage() as kept:
         await asyncio.gather(*(memories.update(each.id, content="b", origin=Origin()) for each in made))
-        await refused("version_mismatch", memories.delete(made[0].id, expected_sha256="0" * 64, origin=Origin()))
+        for each in made:
+            await refused("version_mismatch", memories.delete(each.id, expected_sha256="0" * 64, origin=Origin()))
     assert kept == []
 
 

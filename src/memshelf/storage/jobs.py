@@ -54,8 +54,7 @@ def _resolve(jobs: list[Job]) -> None:
     for job in jobs:
         if job.future.done():  # the caller was cancelled
             continue
-        error, job.error = job.error, None  # or the job would hold itself, by the error's traceback
-        if error is not None:
-            job.future.set_exception(error)
+        if job.error is not None:
+            job.future.set_exception(job.error)
         else:
             job.future.set_result(job.result)

@@ -85,8 +85,8 @@ async def connect(place: Place, *, query_only: bool) -> asyncpg.Connection:
         await migrate(connection, place.schema, place.quoted)
     except BaseException as error:
         connection.terminate()
-        if isinstance(error, Exception):
-            raise refusal(error) from error
+        if isinstance(error, Exception) and (refused := refusal(error)) is not error:
+            raise refused from error
         raise
     return connection
 
@@ -145,6 +145,8 @@ _NOT_THE_STATEMENT = frozenset({"08", "25", "28", "3D", "40", "53", "54", "55", 
 
 def refusal(error: Exception) -> Exception:
     """`unavailable` for what the server could not do; any other error, such as a mistake in a statement, as it is."""
+    if isinstance(error, MemoryStoreError):
+        return error.with_traceback(None)  # it leads to the job, which is to have the error, and would hold itself
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
         return unavailable(error) if state[:2] in _NOT_THE_STATEMENT or state == "42501" else error

@@ -53,7 +53,9 @@ class Readers:
                 except Exception as error:
                     if not is_lost(connection, error):
                         self._idle.append(connection)
-                        raise refusal(error) from error
+                        if (refused := refusal(error)) is not error:
+                            raise refused from error
+                        raise
                     connection.terminate()
                     if isinstance(error, TimeoutError):  # the others, too, would only be waited for
                         self._drop_idle()

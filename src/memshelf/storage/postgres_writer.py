@@ -215,7 +215,6 @@ class Writer:
 
 
 def _answer(job: _Job, error: Exception | None) -> None:
-    job.error = None  # or the job would hold itself, by the error's traceback
     if job.future.done():  # the caller was cancelled
         return
     if error is not None:

@@ -192,6 +192,8 @@ def reason(error: Exception, path: str | None = None) -> str:
 
 def refusal(error: Exception) -> Exception:
     """`unavailable` for what SQLite could not do; any other error, such as a mistake in a statement, as it is."""
+    if isinstance(error, MemoryStoreError):
+        return error.with_traceback(None)  # it leads to the job, which is to have the error, and would hold itself
     if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
         return unavailable(error)
     return error
