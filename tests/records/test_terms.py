@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 from hypothesis import given, strategies as st
 
 from memshelf.embedding.text import EMBEDDED_CHARS, passages, sentences
-from memshelf.records.retrieval.analysis import analyse
+from memshelf.records.retrieval.analysis import ANALYSIS, analyse
 from memshelf.records.retrieval.terms import pack, query_terms, term_hash, terms
 
 
 def test_chinese_gives_the_characters_that_do_not_only_join_and_all_pairs():
     assert list(terms("喜欢绿茶")) == ["喜", "欢", "绿", "茶", "喜欢", "欢绿", "绿茶"]
     assert list(terms("你的过敏")) == ["敏", "你的", "的过", "过敏"]
+
+
+def test_what_is_kept_of_a_record_is_what_the_version_of_the_analysis_stands_for():
+    """When this fails, raise `ANALYSIS` with the number here: what is stored is then analysed again."""
+    text = "Ann: 你的过敏 in cafés since March 5, 2026 (20260305): 0x4A3C2FE2, maxRetryCount, C# v1.2; buses running?"
+    analysis = analyse(text, turn=True)
+    kept = zlib.crc32(analysis.terms + repr((analysis.speaker, analysis.asks)).encode())
+    assert (ANALYSIS, kept) == (6, 2_002_859_488)
 
 
 def test_a_pair_that_joins_words_says_less_than_one_that_may_be_a_word():

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 
-from memshelf.records.retrieval.terms import INDEXED_CHARS, query_terms, term_hash, terms
+from memshelf.records.retrieval.terms import INDEXED_CHARS, joins, terms
 from memshelf.workspace.entries import MemoryEntry
 
 __all__ = ["QUERY_CHARS", "Match", "Relevance", "weights_of"]
@@ -213,16 +213,11 @@ def _has_beginning(term: str) -> bool:
 
 
 def _share(term: str, pairs: str) -> float:
-    if term in _COMMON_WORDS or (len(term) == 2 and not term.isascii() and _joins(term)):
+    if term in _COMMON_WORDS or (len(term) == 2 and not term.isascii() and joins(term)):
         return _COMMON
     if len(term) > 1 or term.isascii():
         return 1.0
     return _SINGLE if term in pairs else _ALONE
-
-
-def _joins(pair: str) -> bool:
-    """Whether a pair of characters is no word, as one of them is a particle, or both join words."""
-    return query_terms(pair)[term_hash(pair)].weight < 1.0
 
 
 def _rarity(count: int, holding: int) -> float:

@@ -15,7 +15,8 @@ from memshelf.matching import folded
 from memshelf.records.retrieval.dates import dates
 
 __all__ = [
-    "COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "Asked", "pack", "query_terms", "term_hash", "terms",
+    "COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "Asked", "joins", "pack", "query_terms", "term_hash",
+    "terms",
 ]  # fmt: skip
 
 INDEXED_CHARS = 32_000
@@ -100,6 +101,11 @@ def _pieces(run: str) -> Iterator[str]:
     yield from map("".join, pairwise(run))
 
 
+def joins(pair: str) -> bool:
+    """Whether a pair of Chinese characters is no word: one of them is a particle, or both join words."""
+    return _STOP_CHARACTERS.issuperset(pair) or not _PARTICLES.isdisjoint(pair)
+
+
 def term_hash(term: str) -> int:
     """29 bits that stand for the term. Two terms in 100,000 share theirs, which does no harm."""
     return zlib.crc32(term.encode()) >> COUNT_BITS
@@ -162,9 +168,8 @@ def _asked(term: str) -> Asked:
     if len(term) == 1 and not term.isascii():
         return Asked(_CHARACTER_WEIGHT, sure=not _ASKING_CHARACTERS.issuperset(term))
     if len(term) == 2 and not term.isascii():
-        joins = [character in _STOP_CHARACTERS for character in term]
-        word = not all(joins) and _PARTICLES.isdisjoint(term)
-        return Asked(1.0 if word else _JOINED_WEIGHT, sure=not (any(joins) or _ASKING_CHARACTERS.issuperset(term)))
+        sure = _STOP_CHARACTERS.isdisjoint(term) and not _ASKING_CHARACTERS.issuperset(term)
+        return Asked(_JOINED_WEIGHT if joins(term) else 1.0, sure)
     long = len(term) > _BEGINNING and not term.isalpha()
     return Asked(_IDENTIFIER_WEIGHT if _IDENTIFIER.fullmatch(term) else 1.0, sure=not (long or term in _ASKING))
 
