@@ -99,6 +99,8 @@ def test_memories_have_names_and_an_access(run, model):
         (("-m", "user=mem:"), 2, "use :read or :write"),
         (("-m", "a=a.db", "-m", "a=b.db"), 2, "Two mounts"),
         (("-m", "a=nowhere.db:read"), 3, "unknown_memory"),
+        (("-m", "a=/dev/null/a.db"), 3, "unavailable: /dev/null/a.db cannot be made: /dev/null is not a folder."),
+        (("-m", "a=/dev/null/a"), 3, "unavailable: /dev/null/a cannot be made: /dev/null is not a folder."),
         ((*MEMORY, "--thread", "../x"), 2, "no thread name"),
         ((*MEMORY, "--thread", ".."), 2, "no thread name"),
         ((*MEMORY, "--thread", "a/b"), 2, "no thread name"),
@@ -113,6 +115,17 @@ def test_what_cannot_be_run_is_refused_before_the_model_is_asked(run, model, arg
     assert says in ran.err
     assert model.requests == []
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["shared/a.db", "shared/new/a.db", "shared/a"])
+def test_a_new_memory_in_a_folder_that_cannot_be_written_is_refused(run, model, monkeypatch, path):
+    shared = Path("shared").absolute()
+    shared.mkdir()
+    allowed = os.access  # whoever runs the tests may be root, who may write everywhere
+    monkeypatch.setattr(os, "access", lambda each, mode, **how: each != shared and allowed(each, mode, **how))
+    ran = run("chat", "-m", f"a={path}", "hello")
+    assert (ran.code, model.requests, list(shared.iterdir())) == (3, [], [])
+    assert ran.err == f"error: unavailable: {path} cannot be made: the folder {shared} cannot be written.\n"
 
 
 def test_a_question_that_no_request_can_carry_is_refused_before_the_model_is_asked(run, model):
@@ -443,7 +456,7 @@ def test_rules_that_are_no_text_are_told_of_and_the_conversation_goes_on_with_th
 
 
 @pytest.mark.parametrize(
-    "arguments", [("hello",), ("--user", "ann", *MEMORY, "hello"), ("-w", "n", "--user", " ", "hi")]
+    "arguments", [("hello",), ("--user", "ann", *MEMORY, "hello"), ("-w", "n", "--user", "", "hi")]
 )
 def test_a_conversation_without_a_memory_or_with_a_user_of_none_is_a_usage_error(run, model, arguments):
     refused = run("chat", *arguments)

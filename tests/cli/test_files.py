@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pwd
+from pathlib import Path
 
 import pytest
 
@@ -143,6 +144,16 @@ def test_a_missing_memory_is_an_error_of_its_own_and_is_not_created(run, memory,
         assert ran.err.startswith("error: unknown_memory: There is no memory at ")
         assert run("files", *command, "-m", memory, "--json").json["error"] == "unknown_memory"
     assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_is_no_memory_is_told_so_and_left_alone(run):
+    Path("plain.db").write_text("plain\n")
+    refused = run("files", "create", "a.md", "x", "-m", "plain.db")
+    assert (refused.code, refused.err) == (
+        3,
+        "error: unknown_memory: plain.db is no memory: it is neither a directory nor a SQLite database.\n",
+    )
+    assert Path("plain.db").read_text() == "plain\n"
 
 
 def test_reading_leaves_nothing_behind(run, tea, tmp_path):

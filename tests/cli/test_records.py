@@ -100,6 +100,7 @@ def test_pages_follow_one_another(run, memory):
         (["list", "--memory", "user.db", "--database", "postgresql://x"], 2, "error: usage: Say where the records"),
         (["list", "--database", "mysql://x"], 2, "error: usage: Invalid value for --database"),
         (["list", "--namespace", "a\nb"], 2, "error: usage: Invalid value for --namespace"),
+        (["add", "tea", "--namespace", ""], 2, "error: usage: Invalid value for --namespace"),
         (["add", " "], 1, "error: invalid_text:"),
         (["add", "tea", "--at", "soon"], 2, "error: usage: Invalid value for --at"),
         (["add", "tea", "--replaces", "rec_none"], 1, "error: record_not_found:"),
@@ -188,7 +189,40 @@ def test_a_damaged_file_is_refused_as_a_whole(run, memory, lines, message):
     refused = run("records", "import", "records.jsonl", "--json")
     assert (refused.code, refused.json["error"]) == (1, "invalid_file")
     assert refused.json["message"].startswith(message)
+    assert refused.err.splitlines()[-1] == "The file is records.jsonl."
     assert not Path("user.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "has_file"),
+    [
+        (("records", "add", "-tea"), False),
+        (("records", "add", "tea", "--file", "c.md"), False),
+        (("records", "search", "tea", "--limt", "2"), False),
+        (("files", "create", "a.md", "-tea"), True),
+    ],
+)
+def test_only_a_command_that_reads_files_says_that_it_does(run, memory, command, has_file):
+    refused = run(*command)
+    assert (refused.code, "Put -- before text" in refused.err) == (2, True)
+    assert ("--file." in refused.err) == has_file
+
+
+def test_a_damaged_database_is_named_and_a_backup_advised(run, memory):
+    run("records", "add", "tea")
+    Path("damaged.db").write_bytes(Path("user.db").read_bytes()[:3_000])
+    for command in ("records", "files"):
+        refused = run(command, "rm" if command == "files" else "list", *(["a.md", "-y"] if command == "files" else []),
+                      "--memory", "damaged.db")  # fmt: skip
+        assert (refused.code, refused.err.splitlines()[-1]) == (
+            3,
+            "damaged.db is damaged: restore it from a backup.",
+        )
+
+
+def test_a_database_that_cannot_be_made_is_named(run, memory):
+    refused = run("records", "add", "tea", "--memory", "/dev/null/user.db")
+    assert (refused.code, refused.err.splitlines()[-1]) == (3, "The database is /dev/null/user.db.")
 
 
 def test_an_empty_file_has_no_records(run, memory):

@@ -174,7 +174,10 @@ def test_a_place_is_named_and_only_one(run, monkeypatch):
     assert "--url URL with --key KEY, or --data DIR" in run("stores", "list").err
     assert run("stores", "list", "--url", "http://x").code == 2
     assert run("stores", "list", "--url", "http://x", "--key", "k", "--data", "d").code == 2
-    assert run("stores", "list", "--url", "file:///x", "--key", "k").code == 2
+    no_address = run("stores", "list", "--url", "file:///x", "--key", "k")
+    assert (no_address.code, no_address.err.startswith("error: usage: --url is a server's address")) == (2, True)
+    no_key = run("stores", "list", "--url", "http://x", "--key", "a b")
+    assert (no_key.code, no_key.err.startswith("error: usage: --key is one or more printable")) == (2, True)
     missing = run("stores", "list", "--data", "nowhere", "--json")
     assert (missing.code, missing.json["error"]) == (3, "unknown_memory")
     assert not Path("nowhere").exists()

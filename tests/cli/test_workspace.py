@@ -56,6 +56,9 @@ def test_each_user_has_a_memory_of_their_own(run):
         ("add", "Tea", " "),
         ("add", "Tea", "x", "--type", "opinion"),
         ("list", "--user", " ann"),
+        ("add", "T", "x", "--user", ""),
+        ("delete-user", "", "--yes"),
+        ("add", "T", "x", "--workspace", ""),
     ],
 )
 def test_what_cannot_be_is_a_usage_error_and_nothing_is_written(run, arguments):

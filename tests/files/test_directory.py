@@ -501,3 +501,8 @@ async def test_a_purge_takes_what_was_derived_from_the_files(root: Path) -> None
     (root / ".memshelf" / "vectors").write_text("what search keeps of the files")
     await store.purge()
     assert sorted(each.name for each in (root / ".memshelf").iterdir()) == [".gitignore", "lock"]
+
+
+def test_an_empty_path_is_no_memory():
+    with pytest.raises(ValueError, match="path of a DirectoryFileStore is empty"):
+        DirectoryFileStore("")

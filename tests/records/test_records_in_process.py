@@ -50,3 +50,27 @@ async def test_a_record_that_is_there_is_found_though_who_added_it_was_cancelled
         kept = (await store.list(limit=2)).records
         found = await store.search("jasmine tea", limit=2)
         assert {each.id for each in found} == {each.id for each in kept}
+
+
+@pytest.mark.parametrize(
+    "fields", [{"text": None}, {"text": b"x"}, {"at": "2026-01-01"}, {"origin": "user"}, {"thread": 5}, {"replaces": 5}]
+)
+async def test_a_field_of_a_wrong_type_is_a_type_error_that_says_what_it_is_to_be(fields):
+    async with InProcessRecordStore(embedder=None) as store:
+        (name,) = fields
+        with pytest.raises(TypeError, match=f"The `{name}` of a record is of type "):
+            await store.add(**{"text": "x", **fields})
+        assert (await store.list(limit=1)).records == ()
+
+
+async def test_what_is_no_record_no_query_and_no_embedder_is_a_type_error():
+    async with InProcessRecordStore(embedder=None) as store:
+        with pytest.raises(TypeError, match="is a NewRecord, not str"):
+            await store.add_many(["x"])
+        kept = await store.add("x")
+        with pytest.raises(TypeError, match="The `text` of a record is of type str"):
+            await store.update(kept.id, None)
+        with pytest.raises(TypeError, match="A query is a str, not int"):
+            await store.search(3, limit=1)
+    with pytest.raises(TypeError, match="`embedder` is an Embedder"):
+        InProcessRecordStore(embedder="x")

@@ -96,7 +96,9 @@ def test_a_port_that_is_taken_is_an_error_on_one_line(start, tmp_path):
     service = start()
     code, told = refused("serve", "--data", str(tmp_path / "other"), "--port", str(service.port))
     assert code == 3
-    assert told.splitlines() == [f"error: unavailable: 127.0.0.1:{service.port}: Address already in use."]
+    assert told.splitlines() == [
+        f"error: unavailable: 127.0.0.1:{service.port}: Address already in use. Choose another with --port."
+    ]
     assert start("--data", str(tmp_path / "other")).first_key()  # it was not made and lost before
 
 

@@ -32,7 +32,9 @@ def test_names_that_the_specification_gives_are_kept():
     assert directory_name("🎉") == "%F0%9F%8E%89"
 
 
-@pytest.mark.parametrize("user", [" a", "a ", "a\n", "\x00", "a\tb", "x" * 129, "字" * 100, "\ud800", " ", "\u3000"])
+@pytest.mark.parametrize(
+    "user", ["", " a", "a ", "a\n", "\x00", "a\tb", "x" * 129, "字" * 100, "\ud800", " ", "\u3000"]
+)
 def test_odd_ids_are_refused(user, tmp_path):
     with pytest.raises(ValueError, match="user id"):
         checked_user(user)
@@ -42,7 +44,22 @@ def test_odd_ids_are_refused(user, tmp_path):
 
 
 def test_no_id_is_the_default_one(tmp_path):
-    assert [Workspace(tmp_path, user).user_id for user in (None, "")] == ["default", "default"]
+    assert Workspace(tmp_path).user_id == Workspace(tmp_path, None).user_id == "default"
+
+
+async def test_deleting_the_user_of_an_empty_id_deletes_nobody(tmp_path):
+    workspace = Workspace(tmp_path)
+    await workspace.write_memory_entry("Name", "I am Ann.", "user")
+    with pytest.raises(ValueError, match="user id"):
+        await workspace.delete_user("", confirm=True)
+    assert await workspace.list_users() == ["default"]
+
+
+def test_an_empty_path_is_no_workspace():
+    with pytest.raises(ValueError, match="path of a workspace is empty"):
+        Workspace("")
+    with pytest.raises(ValueError, match="path of a workspace is empty"):
+        Workspace.folder("")
 
 
 @pytest.mark.parametrize("directory", ["a.b", "a%2fb", "%41", "%", "a b", "%ZZ", ".memshelf"])

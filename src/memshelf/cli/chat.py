@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from memshelf.cli.command import disk_paths, require_agent
-from memshelf.cli.memory import Mounted, disk_path, exists, locate, require, store_of
+from memshelf.cli.memory import Mounted, disk_path, exists, locate, require, require_room, store_of
 from memshelf.files.mount import FileMount
 from memshelf.mounted import Access
 
@@ -158,6 +158,8 @@ def _mounted(text: str, always_load: tuple[str, ...]) -> Mounted:
         )
     if access == "read":
         require(place)
+    else:
+        require_room(place)
     try:
         return Mounted(place, FileMount(name, store_of(place), access or "write", always_load=always_load))
     except ValueError as error:

@@ -69,8 +69,10 @@ class TextCommand(click.Command):
         try:
             return super().parse_args(ctx, [f"\0{arg}" if arg.startswith(("- ", "---")) else arg for arg in args])
         except click.NoSuchOption as error:
-            hint = "Put -- before text that starts with a dash; content can also come from --file."
-            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from None
+            hint = "Put -- before text that starts with a dash"
+            if any("--file" in parameter.opts for parameter in self.params):
+                hint += "; content can also come from --file"
+            raise click.UsageError(f"{error.format_message()} {hint}.", ctx) from None
 
 
 def piped(what: str, most: int, *, too_large: ErrorCode, not_text: ErrorCode, source: str | None = None) -> str:

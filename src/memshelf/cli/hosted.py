@@ -215,7 +215,7 @@ async def _run(place: _Place, command: Callable[..., Awaitable[None]], args: Any
         try:
             connection = connections.Connection(place.url, place.key, headers=headers)
         except ValueError as error:
-            raise click.UsageError(str(error)) from None
+            raise click.UsageError(str(error).replace("base_url", "--url").replace("api_key", "--key")) from None
         opening = functools.partial(open_memory_store, place.url, place.key, headers=headers, format=_FORMAT)
         try:
             await command(Api(connection, opening), *args, **kwargs)

@@ -20,7 +20,7 @@ from memshelf.files.backends.sqlite import SqliteFileStore
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.origin import Origin
-from memshelf.storage.sqlite_connection import reason
+from memshelf.storage.sqlite_connection import error_kind, reason
 
 __all__ = [
     "Mounted",
@@ -35,6 +35,8 @@ __all__ = [
     "opened_with_history",
     "origin",
     "require",
+    "require_room",
+    "say_where",
     "store_of",
 ]
 
@@ -134,6 +136,8 @@ async def opened(text: str, *, create: bool = False) -> AsyncIterator[Store]:
             error.add_note("Versions of files that are gone: `memshelf files history`.")
         elif isinstance(error.__cause__, PermissionError):
             error.add_note(f"Check who owns {text}, and everything in it, and who may read and write there.")
+        elif place.kind == "sqlite":
+            say_where(error, str(place.path))
         raise
     finally:
         if not interrupted:
@@ -167,10 +171,26 @@ def store_of(place: Place) -> Store:
 def require(place: Place) -> None:
     """`unknown_memory` when there is none. Looking for it creates nothing, which a store might."""
     if not place.path.exists():
-        raise MemoryStoreError("unknown_memory", f"There is no memory at {place.text}.")
-    if place.kind == "sqlite" and place.memory not in (names := memories(place.path)):
-        held = ", ".join(names) or "none"
-        raise MemoryStoreError("unknown_memory", f"{place.path} holds no memory {place.memory}. It holds: {held}.")
+        missing = f"There is no memory at {place.text}."
+    elif place.kind == "sqlite" and place.memory not in (names := memories(place.path)):
+        missing = f"{place.path} holds no memory {place.memory}. It holds: {', '.join(names) or 'none'}."
+    else:
+        return
+    error = MemoryStoreError("unknown_memory", missing)
+    error.add_note("Check --memory; `memshelf files create` makes a new memory.")
+    raise error
+
+
+def require_room(place: Place) -> None:
+    """`unavailable` when a memory that does not exist yet could not be made where it is to be. Nothing is created."""
+    path = place.path.absolute()
+    if os.path.lexists(path):
+        return
+    above = next(each for each in path.parents if os.path.lexists(each))
+    if not above.is_dir():
+        raise MemoryStoreError("unavailable", f"{place.text} cannot be made: {above} is not a folder.")
+    if not os.access(above, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise MemoryStoreError("unavailable", f"{place.text} cannot be made: the folder {above} cannot be written.")
 
 
 def exists(place: Place) -> bool:
@@ -180,6 +200,15 @@ def exists(place: Place) -> bool:
     except MemoryStoreError as error:
         return error.code != "unknown_memory"
     return True
+
+
+def say_where(refused: MemoryStoreError, path: str) -> None:
+    """Let the refusal of a SQLite database say which one it is, and what to do when it is damaged."""
+    cause = refused.__cause__
+    if isinstance(cause, sqlite3.Error) and error_kind(cause) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        refused.add_note(f"{path} is damaged: restore it from a backup.")
+    elif refused.code in ("unavailable", "write_unconfirmed") and path not in refused.message:
+        refused.add_note(f"The database is {path}.")
 
 
 def memories(path: Path) -> list[str]:
@@ -193,7 +222,10 @@ def memories(path: Path) -> list[str]:
             raise MemoryStoreError("unknown_memory", f"{path} is a database that holds no memories.") from None
         raise MemoryStoreError("unavailable", f"{path} cannot be read: {reason(error, str(path))}.") from error
     except sqlite3.DatabaseError as error:
-        raise MemoryStoreError("unavailable", f"{path} cannot be read: {error}.") from error
+        refused = MemoryStoreError("unavailable", f"{path} cannot be read: {error}.")
+        refused.__cause__ = error
+        say_where(refused, str(path))
+        raise refused from error
 
 
 def origin() -> Origin:

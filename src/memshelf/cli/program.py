@@ -32,7 +32,6 @@ _ADVICE: dict[ErrorCode, str] = {
     "already_exists": "Change that file with `edit` or `append`, or choose another path.",
     "version_mismatch": "Look at the file with `view`, and decide again.",
     "no_match": "Look at the file with `view`, and decide again.",
-    "unknown_memory": "Check --memory; `memshelf files create` makes a new memory.",
 }
 
 _OTHER_LOCALE = "Use a UTF-8 locale, such as LC_ALL=C.UTF-8, or set PYTHONUTF8=1."

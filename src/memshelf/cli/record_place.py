@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from memshelf.cli.command import Unavailable, disk_paths
-from memshelf.cli.memory import locate
+from memshelf.cli.memory import locate, say_where
 from memshelf.cli.serve import database_option
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.sqlite_engine import SqliteEngine
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["RecordPlace", "on_records", "opened_records"]
 
 Params = ParamSpec("Params")
+
+_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,10 @@ async def opened_records(place: RecordPlace, *, create: bool = False) -> AsyncIt
         if not create:
             await _require(place)
         yield store
+    except MemoryStoreError as error:
+        if isinstance(place.engine, SqliteEngine):
+            say_where(error, place.text)
+        raise
     finally:
         await store.aclose()
 
@@ -107,7 +113,9 @@ def _place(memory: str | None, database: str | None, namespace: str | None) -> R
             raise click.UsageError("Say where the records are: --memory PATH or --database URL, and not both.")
         memory, database = (memory, None) if "memory" in typed else (None, database)
     if database is not None:
-        return RecordPlace("The database", _postgres(database), namespace or "default", exists=True)
+        return RecordPlace(
+            "The database", _postgres(database), _DEFAULT if namespace is None else namespace, exists=True
+        )
     if memory is None:
         raise click.UsageError("Say where the records are: --memory PATH, or --database URL.")
     place = locate(memory)
@@ -116,9 +124,10 @@ def _place(memory: str | None, database: str | None, namespace: str | None) -> R
             f"Records are kept in a SQLite file, such as --memory memory.db; {memory} is not one, nor does its name "
             "end in .db, .sqlite or .sqlite3."
         )
-    if namespace is not None and place.memory not in ("default", namespace):
+    if namespace is not None and place.memory not in (_DEFAULT, namespace):
         raise click.UsageError(f"{memory} names a namespace, and --namespace another.")
-    return RecordPlace(str(place.path), SqliteEngine(place.path), namespace or place.memory, exists=place.path.exists())
+    name = place.memory if namespace is None else namespace
+    return RecordPlace(str(place.path), SqliteEngine(place.path), name, exists=place.path.exists())
 
 
 def _postgres(database: str) -> Engine:

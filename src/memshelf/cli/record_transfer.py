@@ -100,7 +100,7 @@ async def import_records(
                 with render.progress("Importing") as progress:
                     await _from_server(source, store, done, progress)
         else:
-            with readable_file(str(file)) as read:
+            with readable_file(str(file)) as read, _naming(str(file)):
                 await _from_file(read, place, user, done)
     if as_json:
         left_out = {"left_out": done.left_out} if url is not None else {}  # a file is taken whole
@@ -123,6 +123,17 @@ class _Import:
     added: int = 0
     present: int = 0
     left_out: int = 0
+
+
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Let the refusal of a file say which one it is."""
+    try:
+        yield
+    except MemoryStoreError as error:
+        if error.code == "invalid_file" and file != "-":
+            error.add_note(f"The file is {render.visible_line(file)}.")
+        raise
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -168,7 +169,11 @@ def serve(
         reads=read_rate,
         writes=write_rate,
     )
-    listener = server.bound(host, port)  # first: a key that was made, and then not shown, would be lost
+    try:
+        listener = server.bound(host, port)  # first: a key that was made, and then not shown, would be lost
+    except OSError as error:
+        hint = " Choose another with --port." if error.errno == errno.EADDRINUSE else ""
+        raise Unavailable(f"{error.filename}: {error.strerror}.{hint}") from None
     secret = asyncio.run(_first_key(data, database))
     logs.configure(log_level)
     address = f"[{host}]" if ":" in host else host

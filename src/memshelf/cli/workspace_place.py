@@ -44,6 +44,8 @@ user_option = click.option("--user", metavar="ID", help="Whose memory.  [default
 
 def opened_workspace(directory: str, user: str | None) -> Workspace:
     """The workspace in a directory. A usage error for a user id that cannot be."""
+    if not directory:
+        raise click.BadParameter("it is empty; give a directory", param_hint="--workspace")
     try:
         return Workspace(disk_path(directory), user)
     except ValueError as error:

@@ -15,7 +15,7 @@ class NewRecord:
     """A record to add, and what recall may know of it.
 
     `at` is when it happened, if not now; a time without a zone is UTC. `thread` names the conversation that it is a
-    turn of. `replaces` is the id of a record that it corrects.
+    turn of. `replaces` is the id of a record that it corrects. A field of another type is a `TypeError`.
     """
 
     text: str
@@ -23,6 +23,15 @@ class NewRecord:
     thread: str | None = None
     origin: Origin | None = None
     replaces: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind) and (value is not None or name == "text"):
+                raise TypeError(f"The `{name}` of a record is of type {kind.__name__}, not {type(value).__name__}.")
+
+
+_KINDS = {"text": str, "at": datetime, "thread": str, "origin": Origin, "replaces": str}
 
 
 @dataclass(frozen=True, slots=True)

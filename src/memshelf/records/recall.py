@@ -21,6 +21,7 @@ from memshelf.records.retrieval.answers import answers
 from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
 from memshelf.records.retrieval.question import Meaning, asked, understand, wall_clock
+from memshelf.records.text import is_blank
 
 try:
     import numpy as np
@@ -63,6 +64,8 @@ class Recall:
     """
 
     def __init__(self, embedder: EmbedderChoice) -> None:
+        if embedder is not None and embedder != "default" and not isinstance(embedder, Embedder):
+            raise TypeError(f'`embedder` is an Embedder, "default" or None, not {embedder!r}.')
         chosen = default_embedder() if embedder == "default" else embedder
         self.embedder = chosen if np is not None else None
         self._lacks_meaning = embedder is not None and self.embedder is None
@@ -131,6 +134,8 @@ class Recall:
 
         `evidence` is what the caller knows to speak for the query, besides what `Scorer` finds; see `weights.FLOOR`.
         """
+        if is_blank(query):
+            return []
         # Half a surrogate pair has no meaning, and no model takes it.
         texts = [each.encode("utf-8", "replace").decode() for each in asked(query)]
         as_noted = self._changed is None or self._changed.done()  # or else who was cancelled left a change behind

@@ -358,6 +358,8 @@ class Workspace:
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:
+    if os.fspath(path) == "":
+        raise ValueError("The path of a workspace is empty. For the current directory, give '.'.")
     return Path(path).expanduser().absolute()
 
 

@@ -76,6 +76,8 @@ def _in_utc(moment: datetime) -> datetime:
 async def draft_all(records: Iterable[NewRecord], max_chars: int, now: int, *, secrets: SecretsPolicy) -> list[Draft]:
     """A draft of each; a long text, or many, are taken apart off the event loop. `invalid_text`."""
     new = list(records)
+    if stray := next((each for each in new if not isinstance(each, NewRecord)), None):
+        raise TypeError(f"Each record to add is a NewRecord, not {type(stray).__name__}.")
     if sum(len(each.text) for each in new) <= _QUICK_CHARS:
         return [Draft.of(each, max_chars, now, secrets) for each in new]
     return await asyncio.to_thread(lambda: [Draft.of(each, max_chars, now, secrets) for each in new])

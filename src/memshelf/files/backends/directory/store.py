@@ -68,6 +68,8 @@ class DirectoryFileStore:
         disk: Disk | None = None,
     ) -> None:
         require_support()
+        if os.fspath(root) == "":
+            raise ValueError("The path of a DirectoryFileStore is empty. For the current directory, give '.'.")
         self.format = format or FileFormat()
         self._root = str(Path(os.path.expanduser(root)).absolute())
         self._disk = disk or Disk()

@@ -15,7 +15,7 @@ from memshelf.records.backends.mem0.dialect import Dialect
 from memshelf.records.backends.mem0.listing import Cursor, Fetched, Listing
 from memshelf.records.backends.paging import record_missing
 from memshelf.records.model import MemoryRecord, RecordPage
-from memshelf.records.text import admitted_text
+from memshelf.records.text import admitted_text, is_blank
 from memshelf.untrusted import sound
 
 __all__ = ["MAX_RECORD_CHARS", "Mem0RecordStore"]
@@ -45,7 +45,7 @@ class Mem0RecordStore:
 
     async def search(self, query: str, *, limit: int) -> builtins.list[MemoryRecord]:
         limit = page_limit(limit)
-        if not query.strip():
+        if is_blank(query):
             return []
         asked = sound(query[:MAX_RECORD_CHARS])
         request = self._dialect.search(self._namespace, asked, min(limit, _MOST_RESULTS))
