@@ -166,6 +166,28 @@ def test_neither_scorer_lets_the_day_of_a_remark_lead(message):
         assert max(scorer.rank(question, 7), key=lambda found: found[1])[0] == 0
 
 
+@pytest.mark.parametrize(
+    "question",
+    ["What's the weather like today?", "今天天气怎么样？", "今天股市怎么样", "this year's Oscar winner?"],
+)
+async def test_what_is_asked_of_a_time_for_something_else_recalls_nothing(question):
+    async with InProcessRecordStore() as store:
+        for days in (0, 25):
+            await store.add_many(NewRecord(text=text, at=_NOW - timedelta(days=days)) for text in _FACTS)
+            assert await store.search(question, limit=5, now=_NOW) == []
+
+
+@pytest.mark.parametrize(
+    "question", ["what did I tell you today?", "今天我说了什么？", "what happened today?", "今天发生了什么？"]
+)
+async def test_what_is_asked_of_a_time_alone_recalls_what_is_of_it(question):
+    async with InProcessRecordStore() as store:
+        await store.add_many(NewRecord(text=text, at=_NOW) for text in _FACTS)
+        await store.add("Sold the old piano.", at=_NOW - timedelta(days=90))
+        found = [each.text for each in await store.search(question, limit=len(_FACTS), now=_NOW)]
+        assert sorted(found) == sorted(_FACTS)
+
+
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +231,11 @@ def test_only_a_pair_with_a_joining_character_may_be_no_word():
         ("which service is on port 48886", "billing listens on 10.0.0.7:48886."),
         ("48886端口是哪个服务？", "billing listens on 10.0.0.7:48886."),
         ("does he like C#?", "C# is what he likes to write."),
+        ("BX77421K 是什么？", "The order is BX-77421-K."),
+        ("where is BX-77421-K", "BX77421K is on its way."),
+        ("EK-5520981", "Passport EK5520981 expires in May."),
+        ("who has +48601234567?", "Reach the plumber at +48 601 234 567."),
+        ("who has 48 601 234 567?", "Reach the plumber at +48601234567."),
     ],
 )
 @pytest.mark.parametrize("embedder", ["default", None])
@@ -287,6 +314,7 @@ def test_no_text_breaks_the_reading_of_dates(text):
     [
         "2026年3月5日发生了什么？", "What happened on March 5, 2026?", "anything noted for 2026-03-05?", "5 March 2026",
         "3月5号发生了什么？", "What happened on March 5?", "what is there for 5.3.2026?", "log of 20260305",
+        "March 5有什么安排？", "5th March有什么安排？", "三月五日有什么安排？",
     ],
 )  # fmt: skip
 async def test_what_names_a_day_is_found_by_it_in_both_languages(question, embedder):
@@ -298,6 +326,7 @@ async def test_what_names_a_day_is_found_by_it_in_both_languages(question, embed
         "Nadia had knee surgery on March 5, 2026.",
         "Returned the router on 2026-03-05.",
         "Returned the router on 5.3.2026.",
+        "Returned the router on 20260305.",
     ):
         async with await _store([*others, record], embedder) as store:
             assert await _first(store, question) == record

@@ -40,12 +40,14 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`terms` are the words by their hashes; `times` the days that the sentence names where it is asked, `offset`
-    microseconds east of UTC; `dated` that it names a day of the calendar; `speaker` the id of the one speaker whom it
-    names; `speaks_of_somebody` that it is about a person; `asks` that it ends with a question mark."""
+    """`terms` are the words by their hashes; `times` the days that the sentence names where it is asked, and `about`
+    the words besides these, if it names any; `offset` microseconds east of UTC; `dated` that it names a day of the
+    calendar; `speaker` the id of the one speaker whom it names; `speaks_of_somebody` that it is about a person; `asks`
+    that it ends with a question mark."""
 
     terms: dict[int, Asked]
     times: list[Stretch]
+    about: list[int]
     offset: int
     dated: bool
     speaker: int | None
@@ -96,9 +98,12 @@ def understand(
 def _sentence(text: str, meaning: Meaning | None, index: RecordIndex, now: datetime) -> Sentence:
     named = [number for name, number in index.speaker_names.items() if name in text.casefold()]
     terms = query_terms(text)
+    times, rest = read_times(text, now.date(), _years(index, now))
+    about = (term for term, asked in query_terms(rest).items() if asked.sure and asked.weight >= 1) if times else ()
     return Sentence(
         dict(islice(terms.items(), _MOST_TERMS)),
-        read_times(text, now.date(), _years(index, now)),
+        times,
+        list(islice(about, _MOST_TERMS)),
         (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
         next(dates(folded(text)), None) is not None,
         named[0] if len(named) == 1 else None,

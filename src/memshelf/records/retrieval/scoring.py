@@ -83,7 +83,9 @@ class Scorer:
         if covered or (sentence.dated and timeliest == 1.0):
             return scores, matched, math.inf
         evidence = weights.COVERED * words.coverage + weights.SPEAKS_OF_SOMEBODY * sentence.speaks_of_somebody
-        return scores, matched, evidence + weights.IN_TIME * timeliest
+        if not sentence.about or any(map(self._index.postings.of, sentence.about)):
+            evidence += weights.IN_TIME * timeliest  # not if it asks for something of that time that no record tells
+        return scores, matched, evidence
 
     @staticmethod
     def _with_meaning(

@@ -26,7 +26,7 @@ COUNT_BITS = 3
 MOST_COUNTED = (1 << COUNT_BITS) - 1
 TERM_BYTES = 4
 
-_CHARACTER_WEIGHT, _JOINED_WEIGHT, _DATE_PART_WEIGHT, _DAY_WEIGHT = 0.3, 0.9, 0.1, 2.0
+_CHARACTER_WEIGHT, _JOINED_WEIGHT, _DATE_PART_WEIGHT = 0.3, 0.9, 0.1
 _IDENTIFIER_WEIGHT = _DATE_WEIGHT = 4.0
 
 _BEGINNING = 7
@@ -38,6 +38,8 @@ _CHINESE = re.compile(rf"[{_CJK}]")
 _IDENTIFIER = re.compile("(?=.*[0-9])(?!(?:19|20)[0-9]{2}$)[0-9a-z]{4,}")
 _HUMP = re.compile("[a-z0-9][A-Z]")
 _JOINED_NAME = re.compile(r"\b(?:[a-z][a-z0-9]*|[A-Z][a-z0-9]+[A-Z][a-z0-9]*)(?:[A-Z][a-z0-9]*)+\b")
+_SEPARATED = re.compile("-[a-z]*[0-9]|[0-9]-[a-z0-9]|[0-9]{2} [0-9]{2}")
+_CODE = re.compile(r"(?<![^\W_])(?:(?=[a-z]*-?[0-9])[a-z0-9]+(?:-[a-z0-9]+)+|[0-9]{2,}(?: [0-9]{2,})+)(?![^\W_])")
 _HEX = re.compile(r"0x(?<![^\W_]..)(?=[0-9a-f]{4})")
 _PART_OF_NAME = re.compile("[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")
 
@@ -76,10 +78,15 @@ def terms(text: str) -> Iterator[str]:
 
 
 def _readable(text: str) -> str:
-    """The text as its terms are taken from it, and behind it the parts of names such as maxRetries, which others write
-    MAX_RETRIES."""
+    """The text as its terms are taken from it. Behind it stand the parts of names such as maxRetries, which others
+    write MAX_RETRIES, and codes such as BX-77421 in one piece."""
     parts = [part for name in _joined_names(text) for part in _PART_OF_NAME.findall(name)]
-    return _HEX.sub("", folded(" ".join([text, *parts])))
+    text = _HEX.sub("", folded(" ".join([text, *parts])))
+    return " ".join([text, *_whole_codes(text)])
+
+
+def _whole_codes(text: str) -> list[str]:
+    return ["".join(filter(str.isalnum, code)) for code in _CODE.findall(text)] if _SEPARATED.search(text) else []
 
 
 def _joined_names(text: str) -> list[str]:
@@ -146,6 +153,7 @@ def query_terms(text: str) -> dict[int, Asked]:
     """
     joined = {piece for name in _joined_names(text) for piece in _pieces(folded(name))}
     text = _readable(text)
+    joined.update(_whole_codes(text))
     runs = _RUN.findall(text)
     beginnings = {run[:_BEGINNING] for run in runs if len(run) > _BEGINNING}.difference(runs)
     pieces = [piece for run in runs for piece in _pieces(run)] or runs
@@ -159,7 +167,7 @@ def query_terms(text: str) -> dict[int, Asked]:
         found |= dict.fromkeys(parts, Asked(_DATE_PART_WEIGHT, sure=True))
     for day in days:
         of_any_year, *in_full = map(term_hash, reversed(day.terms))
-        found[of_any_year] = Asked(_DAY_WEIGHT, sure=False)
+        found[of_any_year] = Asked(1.0 if in_full else _DATE_WEIGHT, sure=False)
         found |= dict.fromkeys(in_full, Asked(_DATE_WEIGHT, sure=False))
     return found
 

@@ -16,8 +16,8 @@ __all__ = ["closeness", "fading", "read_times", "specificity"]
 _MOST_STRETCHES = 64
 
 
-def read_times(text: str, today: date, years: Iterable[int]) -> list[Stretch]:
-    """The days that the text speaks of.
+def read_times(text: str, today: date, years: Iterable[int]) -> tuple[list[Stretch], str]:
+    """The days that the text speaks of, and the text without their names.
 
     `today` is what relative expressions count from; a date without a year is of each of the `years`.
     """
@@ -28,7 +28,10 @@ def read_times(text: str, today: date, years: Iterable[int]) -> list[Stretch]:
             days = (day(year, named.month, named.day) for year in context.or_any(named.year))
             found.append(Found(tuple(each for each in days if each is not None), named.start, named.end))
     stretches = dict.fromkeys(stretch for each in found for stretch in each.stretches)
-    return list(stretches)[:_MOST_STRETCHES]
+    rest = list(text)
+    for each in found:
+        rest[each.start : each.end] = " " * (each.end - each.start)
+    return list(stretches)[:_MOST_STRETCHES], "".join(rest)
 
 
 def specificity(stretch: Stretch) -> float:

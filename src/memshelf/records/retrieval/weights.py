@@ -53,7 +53,8 @@ RIDGE = 3.0
 ASKED_OF_MEMORY, COVERED, SPEAKS_OF_SOMEBODY, IN_TIME, FLOOR = 0.15, 0.1, 0.06, 0.16, 0.16
 """A question recalls nothing if no record is close to it, and it is like general knowledge and small talk rather than
 like questions to a memory (`judgement`); both in cosines of the bundled model. Words of the question that a record has
-count for it, and a little that it speaks of somebody ("my", "the user", "他") or of a time that records are of."""
+count for it, and a little that it speaks of somebody ("my", "the user", "他") or of a time that records are of, unless
+it is about something else that none tells."""
 
 BESIDE_THE_POINT = 0.1
 """How much less close a sentence of a message counts that is less like a question to a memory than another one."""
