@@ -26,7 +26,7 @@ COUNT_BITS = 3
 MOST_COUNTED = (1 << COUNT_BITS) - 1
 TERM_BYTES = 4
 
-_CHARACTER_WEIGHT, _JOINED_WEIGHT, _DATE_PART_WEIGHT = 0.3, 0.9, 0.1
+_CHARACTER_WEIGHT, _JOINED_WEIGHT, _DATE_PART_WEIGHT, _DAY_WEIGHT = 0.3, 0.9, 0.1, 2.5
 _IDENTIFIER_WEIGHT = _DATE_WEIGHT = 4.0
 
 _BEGINNING = 7
@@ -167,7 +167,7 @@ def query_terms(text: str) -> dict[int, Asked]:
         found |= dict.fromkeys(parts, Asked(_DATE_PART_WEIGHT, sure=True))
     for day in days:
         of_any_year, *in_full = map(term_hash, reversed(day.terms))
-        found[of_any_year] = Asked(1.0 if in_full else _DATE_WEIGHT, sure=False)
+        found[of_any_year] = Asked(1.0 if in_full else _DAY_WEIGHT, sure=False)
         found |= dict.fromkeys(in_full, Asked(_DATE_WEIGHT, sure=False))
     return found
 
