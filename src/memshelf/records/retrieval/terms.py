@@ -157,10 +157,9 @@ def query_terms(text: str) -> dict[int, Asked]:
     runs = _RUN.findall(text)
     beginnings = {run[:_BEGINNING] for run in runs if len(run) > _BEGINNING}.difference(runs)
     pieces = [piece for run in runs for piece in _pieces(run)] or runs
-    found = {
-        term_hash(piece): Asked(1.0, sure=piece in beginnings) if piece in joined | beginnings else _asked(piece)
-        for piece in pieces
-    }
+    found = {term_hash(piece): _asked(piece) for piece in pieces}
+    found |= dict.fromkeys(map(term_hash, joined.intersection(pieces)), Asked(1.0, sure=False))
+    found |= dict.fromkeys(map(term_hash, beginnings.intersection(pieces)), Asked(1.0, sure=True))
     days = list(dates(text))
     for day in days:
         parts = (term_hash(part) for run in _RUN.findall(text[day.start : day.end]) for part in _pieces(run))
