@@ -180,6 +180,7 @@ def refused(at, where):
         Path("damaged").write_bytes(data)
         done = at("to", "stores", "import", "damaged", ok=False)
         assert (done.code, done.err.startswith("error: invalid_file: ")) == (1, True), done.err
+        assert done.err.splitlines()[-1] == "The file is damaged."
         assert bytes_at(where("to")) == b"", "what is damaged is refused before anything is made"
         return done.err
 
@@ -204,7 +205,8 @@ def test_an_archive_of_which_any_line_was_changed_removed_repeated_or_moved_is_r
     refused(b"".join([archive[0], archive[2], archive[1], *archive[3:]]))
     refused(b"".join([*archive, b"{}\n"]))
     assert "format" in refused(b"".join([archive[0].replace(b'"format":1', b'"format":2'), *archive[1:]]))
-    assert "no archive" in refused(b'{"hello": 1}\n')
+    for other in (b'{"hello": 1}\n', b"# Notes\n", b"Notes", b"[]\n"):
+        assert "This is no archive of memshelf's, as `export` writes it" in refused(other)
     refused(b"\x00\xff\n")
     refused(gzip.compress(b"".join(archive))[:-9])
     refused(b"[" * 100_000 + b"\n")

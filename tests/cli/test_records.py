@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import program
+from memshelf import NewRecord, Origin, SqliteRecordStore
 from memshelf.testing.mem0 import FakeMem0
 
 
@@ -122,7 +123,8 @@ def test_what_cannot_be_done_is_said_in_a_line(run, memory, arguments, code, mes
 def test_what_is_exported_is_imported_with_all_that_is_known_of_it(run, memory, name):
     first = run("records", "add", "Lives in Paris.\x00\u2028", "--thread", "chat", "--json").json
     run("records", "add", "Lives in Lyon.", "--at", "2026-05-01", "--replaces", first["id"])
-    run("records", "add", "住在里昂")
+    last = run("records", "add", "住在巴黎", "--json").json
+    run("records", "update", last["id"], "住在里昂")
     before = run("records", "list", "--json").json["records"]
     exported = run("records", "export", name)
     assert exported.code == 0
@@ -130,9 +132,21 @@ def test_what_is_exported_is_imported_with_all_that_is_known_of_it(run, memory, 
         imported = run("records", "import", name, "--memory", "copy.db#ann", stdin=exported.out)
         assert imported.text == f"Imported: {expected} there already\n"
     after = run("records", "list", "--memory", "copy.db#ann", "--json").json["records"]
-    for name in ("text", "at", "thread", "origin"):
-        assert [record.get(name) for record in after] == [record.get(name) for record in before]
-    assert after[0]["replaced_by"] == after[1]["id"] != before[1]["id"]
+    assert [record.get("revised") for record in after] == [None, None, True]
+    assert after[0].pop("replaced_by") == after[1]["id"]
+    assert before[0].pop("replaced_by") == before[1]["id"]
+    assert {record.pop("id") for record in after}.isdisjoint(record.pop("id") for record in before)
+    assert after == before
+
+
+async def test_a_record_of_which_nobody_knows_the_origin_stays_one(run, memory):
+    origins = [None, Origin("run"), Origin(None, "ann", "call", kind="user"), Origin(kind="import")]
+    async with SqliteRecordStore("user.db", embedder=None) as store:
+        await store.add_many(NewRecord(text=f"tea {number}", origin=each) for number, each in enumerate(origins))
+    await asyncio.to_thread(run, "records", "export", "out.jsonl")
+    await asyncio.to_thread(run, "records", "import", "out.jsonl", "--memory", "copy.db")
+    async with SqliteRecordStore("copy.db", embedder=None) as store:
+        assert [record.origin for record in (await store.list(limit=9)).records] == origins
 
 
 def test_an_export_replaces_no_file_unless_told_to(run, memory):
@@ -153,12 +167,14 @@ def test_what_mem0_exports_is_imported(run, memory, document):
     items = [
         {"id": "1", "memory": "Likes tea", "user_id": "ann", "created_at": "2026-05-01T10:00:00-07:00", "hash": "x"},
         {"id": "2", "memory": "喜欢绿茶", "user_id": "ann", "metadata": {"a": [1]}, "updated_at": None},
+        {"id": "4", "memory": "Likes cake", "user_id": "ann", "updated_at": "2026-05-02T10:00:00Z"},
         {"id": "3", "memory": "Not hers", "user_id": "bob"},
     ]
     Path("mem0.json").write_text(document % ",".join(json.dumps(item) for item in items))
-    assert run("records", "import", "mem0.json", "--user", "ann", "--json").json["added"] == 2
+    assert run("records", "import", "mem0.json", "--user", "ann", "--json").json["added"] == 3
     records = run("records", "list", "--json").json["records"]
-    assert [record["text"] for record in records] == ["Likes tea", "喜欢绿茶"]
+    assert [record["text"] for record in records] == ["Likes tea", "喜欢绿茶", "Likes cake"]
+    assert records[2]["updated_at"] == "2026-05-02T10:00:00+00:00"
     assert records[0]["at"] == "2026-05-01T17:00:00+00:00"
     assert records[0]["origin"]["kind"] == "import"
 
@@ -166,22 +182,27 @@ def test_what_mem0_exports_is_imported(run, memory, document):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (b'{"text": "a"}\n{"text": "b"\n', "Line 2 is no JSON."),
-        (b'{"text": "a"}\n[]\n', "Line 2 is no JSON object."),
+        (b'{"text": "a"}\n{"text": "b"\n', "Line 2 is no JSON: Expecting ',' delimiter at character 13. Expected are"),
+        (b"hello\nworld\n", "Line 1 is no JSON: Expecting value at character 1. Expected are JSON lines with a `text`"),
+        (b'{"text": "a"}\n[]\n', "Line 2 is no JSON object. Expected are"),
         (b'{"text": "a"}\n\n{"memory": 5}\n', "Line 3 has no text."),
         (b'{"text": "a"}\n{"text": " "}\n', "Line 2: A record's text is not blank."),
         (b'{"text": "a"}\n{"text": "\\ud800"}\n', "Line 2: A record's text is not valid Unicode."),
-        (b'{"text": "a"}\n{"text": "\xff"}\n', "Line 2 is no JSON."),
-        (b'{"text": "a", "at": "soon"}\n', "Line 1: Invalid isoformat string"),
+        (b'{"text": "a"}\n{"text": "\xff"}\n', "Line 2 is no JSON: it is not UTF-8 text."),
+        (b'[{"text": "a"},\n{"text": "b"},\n{"text": "\xff"}]\n', "Line 3 is no JSON: it is not UTF-8 text."),
+        (b'[{"text": "a"},\n{"text": "b",}]\n', "Line 2 is no JSON: "),
+        (b'{"text": "a", "at": "soon"}\n', "Line 1: `at` is an ISO 8601 time, such as"),
+        (b'{"text": "a", "updated_at": "0001-01-01T00:00+14:00"}\n', "Line 1: `updated_at` is an ISO 8601 time"),
         (b'{"text": "a", "at": 5}\n', "Line 1: `at` is a text."),
         (b'{"text": "a", "thread": "a\\nb"}\n', "Line 1: a thread's name is printable."),
         (b'{"text": "a", "origin": {"kind": "devil"}}\n', "Line 1: `origin.kind` is one of"),
         (b'{"text": "a", "origin": {"run_id": "\\u0000"}}\n', "Line 1: Origin.run_id has no NUL"),
-        (b'{"a": 1}\n', "It is neither JSON lines"),
-        (b"[[[[", "The document is no JSON."),
-        (b"[" * 100_000, "The document is no JSON."),
+        (b'{"a": 1}\n', "There are no records in it. Expected are JSON lines"),
+        (b"[[[[", "Line 1 is no JSON: "),
+        (b"[" * 100_000, "Line 1 is no JSON: it is nested too deeply."),
+        (b'{"text": "a"}\n{"text": %s}\n' % (b"9" * 5_000), "Line 2 is no JSON: "),
         (b"[{}]", "Record 1 has no text."),
-        (gzip.compress(b'{"text": "a"}\n', mtime=0)[:-6], "records.jsonl is compressed, and damaged."),
+        (gzip.compress(b'{"text": "a"}\n', mtime=0)[:-6], "The file is compressed, and damaged."),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_refused_as_a_whole(run, memory, lines, message):

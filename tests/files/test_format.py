@@ -163,6 +163,21 @@ def test_every_text_is_described_or_refused(text, start):
         assert description is None or (description.strip() and "\n" not in description and len(description) <= 200)
 
 
+@pytest.mark.parametrize(
+    ("frontmatter", "reason"),
+    [
+        ("a: 1\nb: 2\n c: 3", r".+, in line 4 of the file\."),
+        ("a: 1\n\t- b", r".+, in line 3 of the file\."),
+        ("a: \x01", r".+ characters are not allowed\."),
+        ("[" * 2_000, r"(it nests too deeply|.+, in line \d+ of the file)\."),
+    ],
+)
+def test_what_is_wrong_with_a_frontmatter_is_said_and_where(frontmatter, reason):
+    with pytest.raises(MemoryStoreError) as refused:
+        describe(f"---\n{frontmatter}\n---\nbody")
+    assert re.fullmatch(f"Frontmatter is not valid YAML: {reason}", refused.value.message)
+
+
 @pytest.mark.parametrize("name", ["max_file_bytes", "description_chars", "frontmatter_bytes", "path_bytes"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "9"])
 def test_a_limit_that_is_no_positive_number_is_refused(name, value):

@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 
 import click
 
+from memshelf.cli import render
 from memshelf.cli.command import disk_paths
 from memshelf.cli.memory import disk_path
 from memshelf.errors import MemoryStoreError
@@ -65,9 +66,20 @@ def _called(file: str) -> Iterator[None]:
 
 
 @contextmanager
+def _naming(file: str) -> Iterator[None]:
+    try:
+        yield
+    except MemoryStoreError as error:
+        if error.code == "invalid_file":
+            error.add_note(f"The file is {render.visible_line(file) if file != '-' else 'standard input'}.")
+        raise
+
+
+@contextmanager
 def readable_file(file: str) -> Iterator[Any]:
-    """How to read a file, or standard input for -, from its beginning, as often as needed. It may be compressed."""
-    with tempfile.TemporaryDirectory(prefix="memshelf-") as spool:
+    """How to read a file, or standard input for -, from its beginning, as often as needed. It may be compressed. The
+    refusal of what is in it, `invalid_file`, says which one it is."""
+    with _naming(file), tempfile.TemporaryDirectory(prefix="memshelf-") as spool:
         place = disk_path(file)
         # Standard input and pipes, such as those of a shell's <(...), can be read only once.
         if file == "-" or place.is_fifo():
@@ -87,6 +99,6 @@ def readable_file(file: str) -> Iterator[Any]:
                     with gzip.GzipFile(fileobj=raw) as unpacked:
                         yield cast("IO[bytes]", unpacked)
                 except (EOFError, zlib.error, gzip.BadGzipFile):
-                    raise MemoryStoreError("invalid_file", f"{file} is compressed, and damaged.") from None
+                    raise MemoryStoreError("invalid_file", "The file is compressed, and damaged.") from None
 
         yield read

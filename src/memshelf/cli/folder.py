@@ -73,10 +73,12 @@ def _files(folder: Path, *, every: bool) -> Iterator[tuple[str, Path]]:
 def _text(place: Path) -> str:
     if place.stat().st_size > _MOST_FILE_BYTES:
         raise MemoryStoreError("too_large", f"It has more than {_MOST_FILE_BYTES} bytes.")
+    data = place.read_bytes()
     try:
-        return place.read_bytes().decode()
-    except UnicodeDecodeError:
-        raise MemoryStoreError("invalid_file", "It is not UTF-8 text.") from None
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise MemoryStoreError("invalid_file", f"It is not UTF-8 text, in line {line}.") from None
 
 
 def show_import(done: FolderImport, *, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, on_records, opened_records
 from memshelf.cli.records import records
 from memshelf.errors import MemoryStoreError
+from memshelf.origin import Origin
 from memshelf.records.lines import Line, line_of, read_lines
 from memshelf.records.model import MemoryRecord, NewRecord
 from memshelf.records.protocol import RecordStore
@@ -81,9 +82,9 @@ async def import_records(
 ) -> None:
     """Bring in records: JSON lines, or what mem0 exports, from FILE or - for standard input; or from a mem0 server.
 
-    A line is a JSON object with a `text`, and maybe `at`, `thread`, `origin`, `id` and `replaces`. What is there
-    already is not added again, so an import that was stopped is finished by calling it again. A damaged file is refused
-    as a whole; of a server, a record that is blank or too long is left out.
+    A line is a JSON object with a `text`, and maybe `at`, `updated_at`, `revised`, `thread`, `origin`, `id` and
+    `replaces`. What is there already is not added again, so an import that was stopped is finished by calling it again.
+    A damaged file is refused as a whole; of a server, a record that is blank or too long is left out.
 
     \b
     Examples:
@@ -100,7 +101,7 @@ async def import_records(
                 with render.progress("Importing") as progress:
                     await _from_server(source, store, done, progress)
         else:
-            with readable_file(str(file)) as read, _naming(str(file)):
+            with readable_file(str(file)) as read:
                 await _from_file(read, place, user, done)
     if as_json:
         left_out = {"left_out": done.left_out} if url is not None else {}  # a file is taken whole
@@ -123,17 +124,6 @@ class _Import:
     added: int = 0
     present: int = 0
     left_out: int = 0
-
-
-@contextmanager
-def _naming(file: str) -> Iterator[None]:
-    """Let the refusal of a file say which one it is."""
-    try:
-        yield
-    except MemoryStoreError as error:
-        if error.code == "invalid_file" and file != "-":
-            error.add_note(f"The file is {render.visible_line(file)}.")
-        raise
 
 
 @contextmanager
@@ -170,16 +160,16 @@ async def _from_server(
     while True:
         page = await source.list(limit=_PAGE, cursor=cursor)
         cursor = page.next_cursor
-        batch = [
-            Line(NewRecord(text=record.text, at=record.at or record.updated_at, origin=who), record.id)
-            for record in page.records
-            if _is_record(record, done)
-        ]
+        batch = [Line(_new(record, who), record.id) for record in page.records if _is_record(record, done)]
         await _add(store, batch, done)
         count = done.added + done.present + done.left_out
         progress(count, count if cursor is None else count + _PAGE)
         if cursor is None:
             return
+
+
+def _new(record: MemoryRecord, who: Origin) -> NewRecord:
+    return NewRecord(text=record.text, at=record.at or record.updated_at, origin=who, updated_at=record.updated_at)
 
 
 def _is_record(record: MemoryRecord, done: _Import) -> bool:

@@ -193,6 +193,8 @@ class _Reader:
         self._lines += 1
         line = self._read(_MOST_LINE_BYTES)
         if not line.endswith(b"\n"):
+            if self._lines == 1 and not line.startswith(b"{"):
+                raise _no_archive()
             raise damaged("it ends too early." if len(line) < _MOST_LINE_BYTES else f"line {self._lines} is too long.")
         self._hash.update(line)
         try:
@@ -200,13 +202,21 @@ class _Reader:
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise damaged(f"line {self._lines} is no JSON object.")
+            raise damaged(f"line {self._lines} is no JSON object.") if self._lines > 1 else _no_archive()
         return value
+
+
+def _no_archive() -> MemoryStoreError:
+    return MemoryStoreError(
+        "invalid_file",
+        "This is no archive of memshelf's, as `export` writes it: its first line says that it is one. Nothing was "
+        "imported.",
+    )
 
 
 def _header(value: Json) -> Header:
     if value.get("type") != "memshelf_archive":
-        raise MemoryStoreError("invalid_file", "This is no archive of memshelf's; nothing was imported.")
+        raise _no_archive()
     if value.get("format") != FORMAT:
         raise MemoryStoreError(
             "invalid_file",

@@ -144,8 +144,7 @@ def _description(frontmatter: str, format: FileFormat) -> str | None:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
     except (yaml.YAMLError, RecursionError) as error:
-        reason = str(getattr(error, "problem", None) or "it nests too deeply")
-        raise MemoryStoreError("invalid_file", f"Frontmatter is not valid YAML: {reason}.") from None
+        raise MemoryStoreError("invalid_file", f"Frontmatter is not valid YAML: {_reason(error)}.") from None
     if description is None:
         return None
     if not isinstance(description, yaml.ScalarEvent):
@@ -156,6 +155,16 @@ def _description(frontmatter: str, format: FileFormat) -> str | None:
     if not value or "\n" in value:
         raise MemoryStoreError("invalid_file", "The frontmatter description is one non-empty line.")
     return _short(value, format)
+
+
+def _reason(error: yaml.YAMLError | RecursionError) -> str:
+    match error:
+        case yaml.MarkedYAMLError() if error.problem_mark is not None:
+            return f"{error.problem}, in line {error.problem_mark.line + 2} of the file"  # a fence is above it
+        case yaml.reader.ReaderError():
+            return str(error.reason)
+        case _:
+            return "it nests too deeply"
 
 
 def _short(value: str, format: FileFormat) -> str:

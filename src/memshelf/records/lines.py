@@ -26,6 +26,7 @@ Json: TypeAlias = dict[str, Any]  # any JSON value
 _LONGEST_LINE = 8 * 1024 * 1024
 _LONGEST_DOCUMENT = 512 * 1024 * 1024
 _LISTS = ("results", "memories", "data")
+_EXPECTED = "Expected are JSON lines with a `text` each, or a list of records as mem0 exports it."
 _WHO = ("run_id", "principal_id", "tool_call_id")
 
 
@@ -47,6 +48,7 @@ def record_json(record: MemoryRecord) -> Json:
         "score": record.score,
         "at": _time(record.at),
         "updated_at": _time(record.updated_at),
+        "revised": record.revised or None,
         "thread": record.thread,
         "origin": {name: value for name, value in who.items() if value is not None} or None,
         "replaced_by": record.replaced_by,
@@ -55,9 +57,10 @@ def record_json(record: MemoryRecord) -> Json:
 
 
 def line_of(record: MemoryRecord, replaces: str | None) -> bytes:
-    """A record as a line. `replaces` is the id of an earlier one that it corrects."""
+    """A record as a line, to be read with all that is known of it. `replaces` is an earlier one that it corrects."""
     shown = record_json(record)
     shown.pop("replaced_by", None)
+    shown["origin"] = {"kind": None} | shown.get("origin", {})  # that it is not known, too
     if replaces is not None:
         shown["replaces"] = replaces
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
@@ -66,14 +69,15 @@ def line_of(record: MemoryRecord, replaces: str | None) -> bytes:
 def read_lines(stream: IO[bytes], *, origin: Origin, max_chars: int, user: str | None = None) -> Iterator[Line]:
     """The records of JSON lines, or of a JSON document as mem0 exports it: a list, alone or as `results` or `memories`.
 
-    A record has `text`, or mem0's `memory`, and may have `id`, `at` (or `created_at`), `thread`, `origin` and
-    `replaces`; of everything else there is no notice. A record that does not say so is from `origin`. With `user`, only
-    those whose `user_id` it is. `invalid_file` names the line, or the record of a document, that is not as it must be.
+    A record has `text`, or mem0's `memory`, and may have `id`, `at` (or `created_at`), `updated_at`, `revised`,
+    `thread`, `origin` and `replaces`; of everything else there is no notice. A record that does not say so is from
+    `origin`. With `user`, only those whose `user_id` it is. `invalid_file` names the line, or the record of a document,
+    that is not as it must be.
     """
     head = _line(stream, 1)
     for place, item in _lines(stream, head) if _is_record(head) else _members(head + stream.read(_LONGEST_DOCUMENT)):
         if not isinstance(item, dict):
-            raise _damaged(f"{place} is no JSON object.")
+            raise _damaged(f"{place} is no JSON object. {_EXPECTED}")
         if user is None or item.get("user_id") == user:
             yield _read(item, place, origin, max_chars)
 
@@ -82,8 +86,7 @@ def _lines(stream: IO[bytes], line: bytes) -> Iterator[tuple[str, Any]]:
     number = 1
     while line:
         if line.strip():
-            place = f"Line {number}"
-            yield place, _parsed(line, place)
+            yield f"Line {number}", _parsed(line.rstrip(b"\r\n"), number)
         number += 1
         line = _line(stream, number)
 
@@ -105,39 +108,49 @@ def _is_record(line: bytes) -> bool:
 
 
 def _members(whole: bytes) -> Iterator[tuple[str, Any]]:
-    value = _parsed(whole, "The document") if whole.strip() else []
+    value = _parsed(whole, 1) if whole.strip() else []
     if isinstance(value, dict):
         value = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
     if not isinstance(value, list):
-        raise _damaged("It is neither JSON lines with a text each, nor a list of records as mem0 exports it.")
+        raise _damaged(f"There are no records in it. {_EXPECTED}")
     for number, item in enumerate(value, start=1):
         yield f"Record {number}", item
 
 
-def _parsed(text: bytes, place: str) -> Any:
+def _parsed(text: bytes, line: int) -> Any:
+    """The value of a text that begins in this line."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
-        raise _damaged(f"{place} is no JSON.") from None
+    except json.JSONDecodeError as error:
+        number, reason = line + error.lineno - 1, f"{error.msg} at character {error.colno}"
+    except UnicodeDecodeError as error:
+        number, reason = line + text.count(b"\n", 0, error.start), "it is not UTF-8 text"
+    except RecursionError:
+        number, reason = line, "it is nested too deeply"
+    except ValueError as error:
+        number, reason = line, str(error)
+    raise _damaged(f"Line {number} is no JSON: {reason}. {_EXPECTED}")
 
 
 def _read(item: Json, place: str, origin: Origin, max_chars: int) -> Line:
     text = item.get("text", item.get("memory"))
     if not isinstance(text, str):
-        raise _damaged(f"{place} has no text.")
-    id, thread, replaces, at, created_at = (
-        _optional(item, name, place) for name in ("id", "thread", "replaces", "at", "created_at")
-    )
+        raise _damaged(f"{place} has no text. {_EXPECTED}")
+    id, thread, replaces = (_optional(item, name, place) for name in ("id", "thread", "replaces"))
+    at, created_at, updated_at = (_moment(item, name, place) for name in ("at", "created_at", "updated_at"))
     try:
         validate_record_text(text, max_chars=max_chars)
-        moment = _moment(at or created_at)
         who = _origin(item["origin"], origin) if item.get("origin") is not None else origin
-    except (MemoryStoreError, ValueError, TypeError, OverflowError) as error:
+    except (MemoryStoreError, ValueError, TypeError) as error:
         reason = error.message.removesuffix("; nothing changed.") if isinstance(error, MemoryStoreError) else error
         raise _damaged(f"{place}: {str(reason).removesuffix('.')}.") from None
     if thread is not None and not thread.isprintable():
         raise _damaged(f"{place}: a thread's name is printable.")
-    return Line(NewRecord(text=text, at=moment, thread=thread, origin=who, replaces=replaces), id)
+    new = NewRecord(
+        text=text, at=at or created_at, thread=thread, origin=who, replaces=replaces, updated_at=updated_at,
+        revised=item.get("revised") is True,
+    )  # fmt: skip
+    return Line(new, id)
 
 
 def _optional(item: Json, name: str, place: str) -> str | None:
@@ -147,11 +160,15 @@ def _optional(item: Json, name: str, place: str) -> str | None:
     return value
 
 
-def _moment(text: str | None) -> datetime | None:
-    if text is None:
+def _moment(item: Json, name: str, place: str) -> datetime | None:
+    text = _optional(item, name, place)
+    if not text:
         return None
-    moment = datetime.fromisoformat(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise _damaged(f"{place}: `{name}` is an ISO 8601 time, such as 2026-05-01T12:00:00Z.") from None
 
 
 def _origin(value: object, default: Origin) -> Origin:

@@ -87,5 +87,6 @@ class RecallRecordStore(RecordStore, Protocol):
         ...
 
     async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
-        """Add all of them or, when one is refused, none."""
+        """Add all of them or, when one is refused, none. With `updated_at`, a record from elsewhere stays as old as it
+        was there; an update starts anew."""
         ...

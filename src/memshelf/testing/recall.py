@@ -72,6 +72,25 @@ class RecallRecordStoreContract(RecordStoreContract):
         assert len(await texts(store)) == 100
 
     @scenario
+    async def test_a_record_from_elsewhere_is_as_old_as_it_was_there(self, store: RecallRecordStore) -> None:
+        then, later = datetime(2020, 5, 1, tzinfo=UTC), datetime(2021, 5, 1, tzinfo=UTC)
+        moved = [
+            NewRecord(text="likes tea", at=then, updated_at=later, revised=True),
+            NewRecord(text="likes tea", at=then + timedelta(days=1), updated_at=then),
+        ]
+        added = await store.add_many(moved)
+        assert [(each.updated_at, each.revised) for each in added] == [(later, True), (then, False)]
+        assert (await store.list(limit=5)).records == tuple(added)
+        found = await store.search("likes tea", limit=2)
+        assert [each.id for each in found] == [each.id for each in added]
+        updated = await store.update(added[1].id, "likes tea")
+        assert updated.revised
+        assert updated.updated_at is not None
+        assert updated.updated_at > then
+        out_of_range = NewRecord(text="tea", updated_at=datetime.max.replace(tzinfo=_BEHIND))
+        await refused("invalid_text", store.add_many([out_of_range]))
+
+    @scenario
     async def test_a_time_in_the_question_favours_records_of_that_time(self, store: RecallRecordStore) -> None:
         for month in (1, 2, 3, 4, 5):
             await store.add(f"lunch with a friend, number {month}", at=datetime(2026, month, 14, 12, tzinfo=UTC))

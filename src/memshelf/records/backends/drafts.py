@@ -22,10 +22,12 @@ _QUICK_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A record that may be kept, and what recall takes of it. `at` is in microseconds since 1970."""
+    """A record that may be kept, and what recall takes of it. Times are microseconds since 1970; one without
+    `updated_at` was written when it is added."""
 
     new: NewRecord
     at: int
+    updated_at: int | None
     analysis: Analysis
 
     @classmethod
@@ -36,20 +38,22 @@ class Draft:
             new = replace(new, text=text)
         if new.thread is not None and not new.thread.isprintable():
             raise MemoryStoreError("invalid_text", "A thread's name is printable; nothing changed.")
-        at = now
-        if new.at is not None:
-            at = micros(new.at.replace(tzinfo=UTC) if new.at.tzinfo is None else _in_utc(new.at))
-        return cls(new, at, analyse(new.text, turn=new.thread is not None))
+        at, updated_at = _micros(new.at), _micros(new.updated_at)
+        return cls(new, now if at is None else at, updated_at, analyse(new.text, turn=new.thread is not None))
 
     def record(self, record_id: str, now: int) -> MemoryRecord:
         return MemoryRecord(
             record_id,
             self.new.text,
-            updated_at=from_micros(now),
+            updated_at=from_micros(self.written_at(now)),
             at=from_micros(self.at),
             thread=self.new.thread,
             origin=self.new.origin,
+            revised=self.new.revised,
         )
+
+    def written_at(self, now: int) -> int:
+        return now if self.updated_at is None else self.updated_at
 
     def entry(self, key: int, replaced_by: int | None, vectors: bytes | None, revised_at: int | None) -> Entry:
         analysis = self.analysis
@@ -66,9 +70,11 @@ class Draft:
         )
 
 
-def _in_utc(moment: datetime) -> datetime:
+def _micros(moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
     try:
-        return moment.astimezone(UTC)
+        return micros(moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC))
     except OverflowError:
         raise MemoryStoreError("invalid_text", "A record's time has a year from 1 to 9999; nothing changed.") from None
 

@@ -16,7 +16,7 @@ from memshelf.records.backends.drafts import Draft, draft_all
 from memshelf.records.backends.paging import cursor_position, page_cursor, record_missing
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall
-from memshelf.storage.ids import Mint
+from memshelf.storage.ids import Mint, micros
 
 __all__ = ["InProcessRecordStore"]
 
@@ -27,7 +27,10 @@ class _Kept:
     draft: Draft
     vectors: bytes | None
     replaced_by: int | None = None
-    revised_at: int | None = None
+
+    @property
+    def revised_at(self) -> int | None:
+        return micros(self.record.updated_at) if self.record.revised and self.record.updated_at is not None else None
 
 
 class InProcessRecordStore:
@@ -108,14 +111,13 @@ class InProcessRecordStore:
 
     async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
         kept = self._kept[self._found(record_id)]
-        new = replace(kept.draft.new, text=text, origin=origin or kept.draft.new.origin)
+        new = replace(kept.draft.new, text=text, origin=origin or kept.draft.new.origin, updated_at=None, revised=True)
         (draft,) = await draft_all([new], self._max_chars, kept.draft.at, secrets=self._secrets)
         vectors = await self._recall.vectors([draft.analysis.passages])
         key = self._found(record_id)  # it may be gone by now
         kept = self._kept[key]
-        now = self._mint.now()
-        updated = replace(draft.record(record_id, now), replaced_by=kept.record.replaced_by)
-        self._kept[key] = _Kept(updated, draft, vectors[0], kept.replaced_by, now)
+        updated = replace(draft.record(record_id, self._mint.now()), replaced_by=kept.record.replaced_by)
+        self._kept[key] = _Kept(updated, draft, vectors[0], kept.replaced_by)
         await self._index([key])
         return updated
 

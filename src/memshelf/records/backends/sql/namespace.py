@@ -24,8 +24,8 @@ _REMOVALS_KEPT = 10_000
 _AT_ONCE = 64
 _INSERT = (
     "INSERT INTO records (namespace_id, position, changed, id, at, updated_at, thread, run_id, principal_id, "
-    "tool_call_id, origin_kind, analysis, speaker, asks, terms, text) "
-    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+    "tool_call_id, origin_kind, analysis, speaker, asks, terms, text, revised_at) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
 )
 _KEEP_VECTORS = (
     "INSERT INTO record_vectors (namespace_id, position, model_id, vectors) VALUES ($1, $2, $3, $4) "
@@ -44,7 +44,8 @@ _LACKING = (
 _NOBODY = Origin()
 _COLUMNS = (
     "r.id, r.text, r.updated_at, r.at, r.thread, r.run_id, r.principal_id, r.tool_call_id, r.origin_kind, "
-    "(SELECT n.id FROM records n WHERE n.namespace_id = r.namespace_id AND n.position = r.replaced_by)"
+    "(SELECT n.id FROM records n WHERE n.namespace_id = r.namespace_id AND n.position = r.replaced_by), "
+    "r.revised_at IS NOT NULL"
 )
 
 
@@ -114,11 +115,11 @@ class Namespace:
             self.head += 1
             self.last_position += 1
             position, record = self.last_position, draft.record(mint.id("rec", now), now)
-            origin, analysis = draft.new.origin or Origin(), draft.analysis
+            origin, analysis, written_at = draft.new.origin or Origin(), draft.analysis, draft.written_at(now)
             values = (
-                self.id, position, self.head, record.id, draft.at, now, draft.new.thread, origin.run_id,
+                self.id, position, self.head, record.id, draft.at, written_at, draft.new.thread, origin.run_id,
                 origin.principal_id, origin.tool_call_id, origin.kind, ANALYSIS, analysis.speaker, int(analysis.asks),
-                analysis.terms, record.text.encode(),
+                analysis.terms, record.text.encode(), written_at if draft.new.revised else None,
             )  # fmt: skip
             await self._transaction.change((_INSERT, values), *self._vectors_of(position, rows, model))
             if old is not None:
@@ -339,7 +340,7 @@ async def model_id(transaction: Transaction, embedder: Embedder) -> int:
 
 
 def _record(row: Sequence[Any]) -> MemoryRecord:
-    id, text, updated_at, at, thread, run_id, principal_id, tool_call_id, kind, replaced_by = row
+    id, text, updated_at, at, thread, run_id, principal_id, tool_call_id, kind, replaced_by, revised = row
     origin = Origin(run_id, principal_id, tool_call_id, kind=kind)
     return MemoryRecord(
         id,
@@ -349,6 +350,7 @@ def _record(row: Sequence[Any]) -> MemoryRecord:
         thread=thread,
         origin=origin if origin != _NOBODY else None,
         replaced_by=replaced_by,
+        revised=bool(revised),
     )
 
 
