@@ -174,8 +174,10 @@ def test_a_place_is_named_and_only_one(run, monkeypatch):
     assert "--url URL with --key KEY, or --data DIR" in run("stores", "list").err
     assert run("stores", "list", "--url", "http://x").code == 2
     assert run("stores", "list", "--url", "http://x", "--key", "k", "--data", "d").code == 2
-    no_address = run("stores", "list", "--url", "file:///x", "--key", "k")
-    assert (no_address.code, no_address.err.startswith("error: usage: --url is a server's address")) == (2, True)
+    for url in ("file:///x", "http://x:abc", "http://x:99999", "http://[x", "http://x\ny", "http://ann:pw@x"):
+        no_address = run("stores", "list", "--url", url, "--key", "k")
+        assert (no_address.code, no_address.err.startswith("error: usage: --url is the http or https")) == (2, True)
+        assert "pw" not in no_address.err
     no_key = run("stores", "list", "--url", "http://x", "--key", "a b")
     assert (no_key.code, no_key.err.startswith("error: usage: --key is one or more printable")) == (2, True)
     missing = run("stores", "list", "--data", "nowhere", "--json")

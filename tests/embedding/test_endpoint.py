@@ -47,6 +47,20 @@ async def test_vectors_come_in_the_order_of_the_texts():
 
 
 @pytest.mark.parametrize(
+    ("address", "options", "name"),
+    [
+        ("127.0.0.1:9/v1", {}, "base_url"),
+        ("http://ann:pw@127.0.0.1/v1", {}, "base_url"),
+        ("http://127.0.0.1:9/v1", {"api_key": "pw\n"}, "api_key"),
+    ],
+)
+def test_an_address_or_a_key_that_is_none_is_refused_when_the_embedder_is_made(address, options, name):
+    with pytest.raises(ValueError, match=f"^{name} is") as refused:
+        EndpointEmbedder(address, "some-model", dimension=2, **options)
+    assert "pw" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         lambda texts: httpx2.Response(500, json={"data": _items(texts)}),

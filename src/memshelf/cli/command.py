@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -24,6 +25,7 @@ __all__ = [
     "asynchronous",
     "confirmed",
     "disk_paths",
+    "in_words_of_options",
     "json_option",
     "memory_option",
     "path_argument",
@@ -103,6 +105,18 @@ def question(argument: str) -> str:
     if not asked.strip():
         raise click.BadParameter("it is blank; say what to look for")
     return asked
+
+
+@contextmanager
+def in_words_of_options(**options: str) -> Iterator[None]:
+    """Let what a parameter cannot be, a `ValueError`, be a usage error that names the option it came from."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+        for parameter, option in options.items():
+            said = re.sub(rf"\b{parameter}\b", option, said)
+        raise click.UsageError(said) from None
 
 
 def asynchronous(command: Callable[Params, Coroutine[Any, Any, None]]) -> Callable[Params, None]:

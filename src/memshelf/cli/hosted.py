@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from memshelf.cli.answers import Answer
-from memshelf.cli.command import Unavailable
+from memshelf.cli.command import Unavailable, in_words_of_options
 from memshelf.cli.memory import disk_path, origin
 from memshelf.cli.serve import data_option, database_option
 from memshelf.errors import ErrorCode, MemoryStoreError
@@ -212,10 +212,8 @@ async def _run(place: _Place, command: Callable[..., Awaitable[None]], args: Any
 
     headers = connections.ZHIPU_HEADERS if place.dialect == "zhipu" else connections.ANTHROPIC_HEADERS
     if place.url is not None and place.key is not None:
-        try:
+        with in_words_of_options(base_url="--url", api_key="--key"):
             connection = connections.Connection(place.url, place.key, headers=headers)
-        except ValueError as error:
-            raise click.UsageError(str(error).replace("base_url", "--url").replace("api_key", "--key")) from None
         opening = functools.partial(open_memory_store, place.url, place.key, headers=headers, format=_FORMAT)
         try:
             await command(Api(connection, opening), *args, **kwargs)

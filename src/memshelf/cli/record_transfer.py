@@ -15,7 +15,7 @@ import click
 
 from memshelf.cli import render
 from memshelf.cli.carried import force_option, new_file, readable_file
-from memshelf.cli.command import Unavailable, disk_paths, json_option
+from memshelf.cli.command import Unavailable, disk_paths, in_words_of_options, json_option
 from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, on_records, opened_records
 from memshelf.cli.records import records
@@ -271,14 +271,15 @@ async def _mem0(url: str, user: str | None, key: str | None) -> AsyncIterator[Re
         from memshelf.records.backends.mem0.definition import MEM0_OSS, MEM0_PLATFORM
     except ImportError as error:
         raise Unavailable(f'A mem0 server needs the extra "http": pip install "memshelf[http]" ({error}).') from None
+    platform = url.rstrip("/") == _PLATFORM
+    if platform and not key:
+        raise click.UsageError("mem0's platform asks for a key: --mem0-key KEY, or the variable MEM0_API_KEY.")
     credential = {"api_key": key} if key else None
     async with httpx2.AsyncClient(trust_env=False) as http:
-        try:
-            if url.rstrip("/") == _PLATFORM:
+        with in_words_of_options(base_url="--mem0", api_key="--mem0-key", namespace="--user"):
+            if platform:
                 opening = MEM0_PLATFORM.open({}, credential, namespace=user)
             else:  # whoever names a server on the command line may mean one on this machine
                 opening = MEM0_OSS.open({"base_url": url}, credential, namespace=user, http=http)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
         async with opening as store:
             yield store

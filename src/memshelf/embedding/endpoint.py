@@ -11,6 +11,7 @@ except ImportError as error:
 
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError
+from memshelf.net.servers import server_address, server_key
 
 __all__ = ["EndpointEmbedder"]
 
@@ -25,7 +26,8 @@ class EndpointEmbedder:
     `unavailable`, as is an endpoint that cannot be reached or answers an error. `version` tells apart what the
     endpoint serves under one model name. Nothing is retried.
 
-    With `http`, requests go through the caller's client, and stay open until the caller closes it.
+    `ValueError` for what is no address or no key. With `http`, requests go through the caller's client, and stay open
+    until the caller closes it.
     """
 
     def __init__(
@@ -40,8 +42,8 @@ class EndpointEmbedder:
         timeout: float = 10.0,
     ) -> None:
         self.model, self.version, self.dimension = model, version, dimension
-        self._url = f"{base_url.rstrip('/')}/embeddings"
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._url = f"{server_address(base_url)}/embeddings"
+        self._headers = {"Authorization": f"Bearer {server_key(api_key)}"} if api_key else {}
         self._http = http
         self._timeout = timeout
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.model import FileText
 from memshelf.net.answer import AnswerError, read_answer
+from memshelf.net.servers import server_address, server_key
 from memshelf.untrusted import is_sound, sound
 
 try:
@@ -93,15 +94,10 @@ class Connection:
         timeout: float = 30.0,
         most_answer_bytes: int = 67_108_864,
     ) -> None:
-        url = httpx2.URL(base_url)
-        if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment or url.userinfo:
-            raise ValueError("base_url is a server's address, such as https://memory.example.com; no key stands in it.")
-        if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-            raise ValueError("api_key is one or more printable ASCII characters, without spaces.")
+        self._base = server_address(base_url)
         if timeout <= 0 or most_answer_bytes < 1:
             raise ValueError("timeout and most_answer_bytes are over 0.")
-        self._base = base_url.rstrip("/")
-        self._key = api_key
+        self._key = server_key(api_key)
         self._headers = {
             **headers,
             "authorization": f"Bearer {api_key}",

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.net.egress import httpx2, public_client
+from memshelf.net.servers import server_address, server_key
 from memshelf.records.backends.mem0.connection import Connection
 from memshelf.records.backends.mem0.dialect import OSS, PLATFORM, Dialect
 from memshelf.records.backends.mem0.store import Mem0RecordStore
@@ -49,17 +49,16 @@ class Mem0Definition:
         Without `http`, the store has a client of its own, which reaches public HTTPS endpoints only. A given client is
         used as it is, and stays open.
         """
-        base_url = _base_url(configuration.get("base_url", self.dialect.base_url))
+        base_url = server_address(configuration.get("base_url", self.dialect.base_url))
         timeout = configuration.get("timeout", _SECONDS)
         if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < 86_400:
-            raise ValueError(f"{self.name}: timeout is a number of seconds over 0, not {timeout!r}.")
+            raise ValueError(f"timeout is a number of seconds over 0, not {timeout!r}.")
         _only(configuration, {"base_url", "timeout", "secrets"}, f"{self.name}: the configuration")
         secrets = check_policy(configuration.get("secrets", "warn"))
         headers = self._headers(credential or {})
         if not _is_namespace(namespace):
             raise ValueError(
-                f"{self.name}: a namespace is 1 to {_NAMESPACE_CHARS} printable characters without spaces and '*', "
-                f"not {namespace!r}."
+                f"namespace is 1 to {_NAMESPACE_CHARS} printable characters without spaces and '*', not {namespace!r}."
             )
         return self._opened(base_url, headers, float(timeout), namespace, secrets, http)
 
@@ -83,24 +82,7 @@ class Mem0Definition:
         key = credential.get("api_key")
         if key is None and not self.dialect.key_required:
             return {}
-        if not isinstance(key, str) or not key or not key.isascii() or not key.isprintable() or " " in key:
-            raise ValueError(f"{self.name}: api_key is one or more printable ASCII characters, without spaces.")
-        return {self.dialect.key_header: f"{self.dialect.key_prefix}{key}"}
-
-
-def _base_url(value: object) -> str:
-    refusal = "base_url is the http or https address of a mem0 server, without a name, password, query or fragment."
-    if not isinstance(value, str) or not value.isprintable() or any(each in value for each in " ?#\\"):
-        raise ValueError(refusal)
-    try:
-        parts = urlsplit(value)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        httpx2.URL(value)
-    except (ValueError, httpx2.InvalidURL):
-        sound = False
-    if not sound or "@" in parts.netloc:
-        raise ValueError(refusal)
-    return value.rstrip("/")
+        return {self.dialect.key_header: f"{self.dialect.key_prefix}{server_key(key)}"}
 
 
 def _is_namespace(value: object) -> bool:
