@@ -1,4 +1,4 @@
-"""The address of a server that somebody names, and the key for it. What is refused is not repeated: it may be a secret."""
+"""The address of a server that somebody names, and the key for it. Refusals do not repeat what may be a secret."""
 
 from __future__ import annotations
 
