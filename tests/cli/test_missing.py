@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -145,3 +147,16 @@ def test_an_export_replaces_a_file_only_when_told_to(run, what):
     assert (onto_a_folder.code, onto_a_folder.err) == (3, "error: unavailable: folder: Is a directory.\n")
     assert run(*command, "--force").code == 0
     assert Path("out").read_text() != "mine"
+
+
+@pytest.mark.parametrize("missing", ["httpx2", "fastapi"])
+def test_whichever_package_is_missing_for_local_data_all_extras_are_named_at_once(missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; from memshelf.cli import main; sys.exit(main())"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "stores", "list", *_DATA], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (
+        3,
+        'error: unavailable: Stores on local data need two extras: pip install "memshelf[http,service]" '
+        f"({missing} is missing).\n",
+    )

@@ -259,4 +259,6 @@ def test_ctrl_c_ends_a_command_that_waits_for_another_process(run, terminal):
 
 def test_a_mistyped_command_is_answered_with_the_one_that_is_meant(run):
     mistyped = run("fles", "ls")
-    assert (mistyped.code, "'files'" in mistyped.err) == (2, True)
+    assert (mistyped.code, "'fles'" in mistyped.err) == (2, True)
+    if hasattr(click, "NoSuchCommand"):  # from 8.4 on, click knows which one is meant
+        assert "'files'" in mistyped.err

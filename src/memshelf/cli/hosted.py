@@ -206,8 +206,14 @@ def _chosen(place: _Place) -> _Place:
 async def _run(place: _Place, command: Callable[..., Awaitable[None]], args: Any, kwargs: Any) -> None:
     try:
         connections = import_module("memshelf.files.backends.http.connection")
+        if place.url is None:
+            import_module("memshelf.service.local")
     except ModuleNotFoundError as error:
-        raise Unavailable(str(error)) from None
+        if place.url is not None:
+            raise Unavailable(str(error)) from None
+        raise Unavailable(
+            f'Stores on local data need two extras: pip install "memshelf[http,service]" ({error.name} is missing).'
+        ) from None
     from memshelf.files.backends.http import MemoryStoreFileStore, open_memory_store
 
     headers = connections.ZHIPU_HEADERS if place.dialect == "zhipu" else connections.ANTHROPIC_HEADERS
@@ -232,12 +238,8 @@ async def _run(place: _Place, command: Callable[..., Awaitable[None]], args: Any
 @asynccontextmanager
 async def _local(place: _Place) -> AsyncIterator[httpx2.AsyncClient]:
     """The service itself, in this process, for the user of the operating system. `unknown_memory` without data."""
-    try:
-        local = import_module("memshelf.service.local")
-    except ModuleNotFoundError as error:
-        raise Unavailable(
-            f'Stores on local data need the extra "service": pip install "memshelf[http,service]" ({error}).'
-        ) from None
+    from memshelf.service import local
+
     if place.database is None and place.data is not None and not has_data(disk_path(place.data)):
         raise MemoryStoreError("unknown_memory", f"There is no service's data in {place.data}.")
     try:

@@ -83,21 +83,17 @@ def retention_of(days: int | None, recent: int | None) -> Retention | None:
         raise click.UsageError(str(error)) from None
 
 
-class _RateType(click.ParamType["Rate"]):
+def _rate(text: str) -> Rate:
     """`10` a second, or `10/20`: with a burst of 20."""
+    from memshelf.service.config import Rate
 
-    name = "rate"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Rate:
-        from memshelf.service.config import Rate
-
-        per_second, _, burst = value.partition("/")
-        try:
-            return Rate(float(per_second), int(burst) if burst else max(1, round(float(per_second))))
-        except ValueError:
-            self.fail(
-                f"{value!r} is no rate; give 10 for 10 a second, or 10/20 for that with a burst of 20.", param, ctx
-            )
+    per_second, _, burst = text.partition("/")
+    try:
+        return Rate(float(per_second), int(burst) if burst else max(1, round(float(per_second))))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no rate; give 10 for 10 a second, or 10/20 for that with a burst of 20."
+        ) from None
 
 
 @click.command()
@@ -122,8 +118,8 @@ class _RateType(click.ParamType["Rate"]):
 )
 @keep_versions_option
 @keep_recent_option
-@click.option("--read-rate", type=_RateType(), metavar="N[/BURST]", help="So many reads a second for each key.")
-@click.option("--write-rate", type=_RateType(), metavar="N[/BURST]", help="So many writes a second for each key.")
+@click.option("--read-rate", type=_rate, metavar="N[/BURST]", help="So many reads a second for each key.")
+@click.option("--write-rate", type=_rate, metavar="N[/BURST]", help="So many writes a second for each key.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
