@@ -240,6 +240,29 @@ def test_only_a_command_that_reads_files_says_that_it_does(run, memory, command,
     assert ("--file." in refused.err) == has_file
 
 
+def test_namespaces_are_listed_with_how_many_records_they_hold(run, memory):
+    for namespace in ("ann", "ann", "bob"):
+        run("records", "add", "tea", "--namespace", namespace)
+    run("records", "rm", "--all", "--yes", "--namespace", "bob")
+    listed = run("records", "namespaces", "--json", "--memory", "user.db#ann").json["namespaces"]
+    assert listed == [{"namespace": name, "records": count} for name, count in (("ann", 2), ("bob", 0))]
+    assert run("records", "namespaces").text == "ann\t2\nbob\t0\n"
+    missing = run("records", "namespaces", "--memory", "nowhere.db")
+    assert (missing.code, missing.err) == (3, "error: unknown_memory: There is no memory at nowhere.db.\n")
+    assert not Path("nowhere.db").exists()
+    Path("broken.db").write_bytes(b"SQLite format 3\0" + b"x" * 4_000)
+    assert run("records", "namespaces", "--memory", "broken.db").err.splitlines()[-1].startswith("broken.db is damaged")
+
+
+def test_a_namespace_that_was_typed_wrong_is_answered_with_what_there_is(run, memory):
+    for number in range(12):
+        run("records", "add", "tea", "--namespace", f"user-{number:02}")
+    missing = run("records", "list", "--namespace", "user-1")
+    names = ", ".join(f"user-{number:02}" for number in range(10))
+    assert f"holds no records of user-1. Namespaces that it holds: {names} and 2 more.\n" in missing.err
+    assert "`memshelf records namespaces` lists them" in missing.err
+
+
 def test_a_damaged_database_is_named_and_a_backup_advised(run, memory):
     run("records", "add", "tea")
     Path("damaged.db").write_bytes(Path("user.db").read_bytes()[:3_000])

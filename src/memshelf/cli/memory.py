@@ -6,7 +6,7 @@ import asyncio
 import os
 import pwd
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +37,14 @@ __all__ = [
     "require",
     "require_room",
     "say_where",
+    "some_of",
     "store_of",
 ]
 
 Store = DirectoryFileStore | SqliteFileStore
 
 _SQLITE_HEADER = b"SQLite format 3\x00"
+_MOST_NAMED = 10
 _SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -173,7 +175,7 @@ def require(place: Place) -> None:
     if not place.path.exists():
         missing = f"There is no memory at {place.text}."
     elif place.kind == "sqlite" and place.memory not in (names := memories(place.path)):
-        missing = f"{place.path} holds no memory {place.memory}. It holds: {', '.join(names) or 'none'}."
+        missing = f"{place.path} holds no memory {place.memory}. It holds: {some_of(names)}."
     else:
         return
     error = MemoryStoreError("unknown_memory", missing)
@@ -200,6 +202,12 @@ def exists(place: Place) -> bool:
     except MemoryStoreError as error:
         return error.code != "unknown_memory"
     return True
+
+
+def some_of(names: Sequence[str]) -> str:
+    """What a file holds, for a refusal of a few lines."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
 
 
 def say_where(refused: MemoryStoreError, path: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from memshelf.cli.command import Unavailable, disk_paths
-from memshelf.cli.memory import locate, say_where
+from memshelf.cli.memory import locate, say_where, some_of
 from memshelf.cli.serve import database_option
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.sqlite_engine import SqliteEngine
@@ -22,7 +22,7 @@ from memshelf.storage.transaction import Engine, Row, Transaction
 if TYPE_CHECKING:
     from memshelf.records.backends.sql.store import SqlRecordStore
 
-__all__ = ["RecordPlace", "on_records", "opened_records"]
+__all__ = ["RecordPlace", "namespaces_of", "on_record_database", "on_records", "opened_records"]
 
 Params = ParamSpec("Params")
 
@@ -55,13 +55,20 @@ def on_records(
     command: Callable[Concatenate[RecordPlace, Params], Coroutine[Any, Any, None]],
 ) -> Callable[..., None]:
     """Give a command the options that say which records, and run it in an event loop with their place."""
+    return on_record_database(_namespace_option(command))
+
+
+def on_record_database(
+    command: Callable[Concatenate[RecordPlace, Params], Coroutine[Any, Any, None]],
+) -> Callable[..., None]:
+    """The same for all namespaces of a file or a database."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        place = _place(kwargs.pop("memory"), kwargs.pop("database"), kwargs.pop("namespace"))
+        place = _place(kwargs.pop("memory"), kwargs.pop("database"), kwargs.pop("namespace", None))
         asyncio.run(command(place, *args, **kwargs))
 
-    for option in (_namespace_option, database_option, _memory_option):
+    for option in (database_option, _memory_option):
         run = option(run)
     return run
 
@@ -75,31 +82,62 @@ async def opened_records(place: RecordPlace, *, create: bool = False) -> AsyncIt
         store = SqlRecordStore(place.engine, place.namespace)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--namespace") from None
+    with _saying_where(place):
+        try:
+            if not create:
+                await _require(place)
+            yield store
+        finally:
+            await store.aclose()
+
+
+async def namespaces_of(place: RecordPlace) -> list[tuple[str, int]]:
+    """The namespaces of a file or a database, with how many records are in each. `unknown_memory` for no such file."""
+    with _saying_where(place):
+        try:
+            _require_file(place)
+            return [(name, count) for name, count in await place.engine.read(_counted, single=True)]
+        finally:
+            await place.engine.aclose()
+
+
+@contextmanager
+def _saying_where(place: RecordPlace) -> Iterator[None]:
     try:
-        if not create:
-            await _require(place)
-        yield store
+        yield
     except MemoryStoreError as error:
         if isinstance(place.engine, SqliteEngine):
             say_where(error, place.text)
         raise
-    finally:
-        await store.aclose()
+
+
+def _require_file(place: RecordPlace) -> None:
+    if not place.exists:
+        raise MemoryStoreError("unknown_memory", f"There is no memory at {place.text}.")
 
 
 async def _require(place: RecordPlace) -> None:
-    if not place.exists:
-        raise MemoryStoreError("unknown_memory", f"There is no memory at {place.text}.")
-    names = [name for (name,) in await place.engine.read(_namespaces, single=True)]
-    if place.namespace not in names:
-        held = ", ".join(names) or "none"
-        raise MemoryStoreError(
-            "unknown_memory", f"{place.text} holds no records of {place.namespace}. Namespaces that it holds: {held}."
-        )
+    _require_file(place)
+    names = [name for (name,) in await place.engine.read(_names, single=True)]
+    if place.namespace in names:
+        return
+    error = MemoryStoreError(
+        "unknown_memory",
+        f"{place.text} holds no records of {place.namespace}. Namespaces that it holds: {some_of(names)}.",
+    )
+    error.add_note("Check --namespace; `memshelf records namespaces` lists them with how many records are in each.")
+    raise error
 
 
-async def _namespaces(transaction: Transaction) -> list[Row]:
-    return list(await transaction.fetch("SELECT name FROM record_namespaces ORDER BY name"))
+async def _names(transaction: Transaction) -> Sequence[Row]:
+    return await transaction.fetch("SELECT name FROM record_namespaces ORDER BY name")
+
+
+async def _counted(transaction: Transaction) -> Sequence[Row]:
+    return await transaction.fetch(
+        "SELECT name, (SELECT count(*) FROM records r WHERE r.namespace_id = n.id) FROM record_namespaces n "
+        "ORDER BY name"
+    )
 
 
 def _place(memory: str | None, database: str | None, namespace: str | None) -> RecordPlace:

@@ -10,7 +10,7 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.command import TextCommand, confirmed, json_option, piped, question, text
 from memshelf.cli.memory import origin
-from memshelf.cli.record_place import RecordPlace, on_records, opened_records
+from memshelf.cli.record_place import RecordPlace, namespaces_of, on_record_database, on_records, opened_records
 from memshelf.records.lines import record_json
 from memshelf.records.model import MemoryRecord
 
@@ -126,6 +126,26 @@ async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as
         render.note("There are no records.")
     if page.next_cursor is not None:
         render.note(f"There are more: --cursor {page.next_cursor}")
+
+
+@records.command()
+@json_option
+@on_record_database
+async def namespaces(place: RecordPlace, *, as_json: bool) -> None:
+    """List the namespaces of a file or a database, with how many records are in each.
+
+    \b
+    Examples:
+      memshelf records namespaces --memory user.db
+      memshelf records namespaces --json --database postgresql://memshelf@localhost/memshelf
+    """
+    found = await namespaces_of(place)
+    if as_json:
+        render.document({"namespaces": [{"namespace": name, "records": count} for name, count in found]})
+    elif found:
+        render.table([(name, str(count)) for name, count in found], header=("NAMESPACE", "RECORDS"), right=(1,))
+    elif render.on_terminal():
+        render.note("There are no namespaces.")
 
 
 @records.command(cls=TextCommand)
