@@ -17,6 +17,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.storage.migrations import migrate, require_ours
 
 __all__ = [
+    "CHECKPOINT_PAGES",
     "PATIENCE",
     "Connection",
     "begin",
@@ -33,10 +34,9 @@ PATIENCE = 30.0
 """How many seconds to wait for other processes before the database is `unavailable`."""
 
 _OLDEST = (3, 35, 0)
-_CHECKPOINT_PAGES = 2_000
+CHECKPOINT_PAGES = 2_000
 """How long the write-ahead log grows (8 MB) before it is folded in and written from its start again. SQLite's own 1,000
-pages are full after twenty shared commits, and folding them in takes two syncs. A much longer log is no better: to sync
-a file that grows costs a fifth more than to sync one that is overwritten."""
+pages are full after twenty shared commits, and folding them in takes two syncs."""
 _NO_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 """What SQLite says where it may not make files beside the database, which even a reader of a write-ahead log needs."""
 _T = TypeVar("_T")
@@ -119,7 +119,7 @@ def _sync(directory: str) -> None:
 def _configure(connection: sqlite3.Connection, durable: bool) -> None:
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
     if durable:  # on macOS, fsync alone leaves data in the drive's cache
         connection.execute("PRAGMA fullfsync = ON")

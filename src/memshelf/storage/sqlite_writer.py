@@ -9,6 +9,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.storage import sqlite_connection
 from memshelf.storage.jobs import Job, settle
 from memshelf.storage.sqlite_connection import Connection, begin, error_kind, identify, is_busy, refusal, unavailable
+from memshelf.storage.sqlite_log import LogRoom
 from memshelf.storage.sqlite_threads import Session, Stop
 
 __all__ = ["Writer"]
@@ -37,6 +38,19 @@ class Writer(Session):
         super().__init__(path, durable)
         self._erasing: list[tuple[Job, float]] = []
         self._rewritten = 0
+        self._room: LogRoom | None = None
+
+    def open(self) -> Connection:
+        connection = super().open()
+        if self._room is None and self._durable:
+            self._room = LogRoom(self._path, connection)
+        return connection
+
+    def _close(self) -> None:
+        if self._room is not None:
+            self._room.close()
+            self._room = None
+        super()._close()
 
     def serve(self, job: Job) -> None:
         jobs = [job]
@@ -52,6 +66,8 @@ class Writer(Session):
             self._erasing += ((each, deadline) for each in erasing)
             jobs = [each for each in jobs if each not in erasing]
         settle(jobs)
+        if self._room is not None:
+            self._room.make()
 
     def _join(self, jobs: list[Job]) -> bool:
         """Add the jobs that wait, as many as may share a commit; whether there were any."""
