@@ -271,14 +271,30 @@ def test_a_path_with_nothing_at_it(service, path):
     refused(service.get(path), 404)
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"])
-def test_a_method_that_a_path_does_not_have(service, method):
-    reply = service.call(method, "/v1/memory_stores")
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        *((method, "", "GET, HEAD, POST") for method in ("PUT", "PATCH", "DELETE", "OPTIONS")),
+        ("HEAD", "/{id}/archive", "POST"),
+    ],
+)
+def test_a_method_that_a_path_does_not_have(service, method, path, allowed):
+    reply = service.call(method, f"/v1/memory_stores{path.format(id=service.store())}")
     assert reply.status == 405
-    assert reply.headers["allow"] == "GET, POST"
+    assert reply.headers["allow"] == allowed
     assert reply.headers["request-id"]
     if method != "HEAD":
         assert reply.error == "invalid_request_error"
+
+
+def test_head_is_answered_as_get_is_without_the_body(service):
+    store = service.store()
+    for path in ("", f"/{store}", f"/{store}/memories?limit=1", "/memstore_none", f"/{store}/memories?limit=x"):
+        got, head = (service.call(method, f"/v1/memory_stores{path}") for method in ("GET", "HEAD"))
+        for reply in (got, head):
+            del reply.headers["request-id"], reply.headers["date"]
+        assert (head.status, head.headers, head.data) == (got.status, got.headers, b"")
+        assert int(head.headers["content-length"]) == len(got.data)
 
 
 @pytest.mark.parametrize(

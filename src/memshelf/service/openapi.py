@@ -23,6 +23,8 @@ Named memory stores, memories, immutable versions, and sessions that mount store
 The same API speaks two dialects. Requests with `zai-version` and `zai-beta` headers are answered as the Zhipu platform
 answers them, in the protocol that `zai-beta` names; all others as Anthropic's. Operations below `/v1/memshelf` are
 memshelf's own.
+
+HEAD is answered as GET is, without the body.
 """
 _ERRORS = {
     "400": "The request cannot succeed as it stands.",

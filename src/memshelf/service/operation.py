@@ -113,12 +113,13 @@ class Operation:
 
 
 class Resource:
-    """All operations of one path. `route` is how it is named in metrics and logs."""
+    """All operations of one path. `route` is how it is named in metrics and logs. What takes GET takes HEAD, which is
+    answered as GET is, without the body."""
 
     def __init__(self, route: str, operations: Mapping[str, Operation]) -> None:
         self.route = route
-        self._operations = operations
-        self._allowed = ", ".join(sorted(operations))
+        self._operations = {**operations, "HEAD": operations["GET"]} if "GET" in operations else operations
+        self._allowed = ", ".join(sorted(self._operations))
 
     def operation(self, method: str) -> Operation:
         """405 when there is none."""
