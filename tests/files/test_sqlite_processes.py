@@ -176,6 +176,26 @@ def test_a_file_that_may_not_be_written_is_unavailable_and_unchanged(held_by_roo
     assert os.listdir(held_by_root.parent) == ["memory.db"]
 
 
+def test_a_file_that_may_be_written_again_is_written(held_by_root):
+    os.chown(held_by_root.parent, 65534, -1)
+    os.chown(held_by_root, 65534, -1)
+    held_by_root.chmod(0o444)
+
+    async def write_before_and_after(report):
+        async with SqliteFileStore(held_by_root) as store:
+            assert (await store.read("a")).text == "tea"
+            error = await refused("unavailable", store.write("b", "coffee", expected=None, origin=ORIGIN))
+            assert "readonly" in error.message
+        assert len(os.listdir(held_by_root.parent)) == 3, "SQLite leaves files that are read-only as well"
+        held_by_root.chmod(0o600)
+        async with SqliteFileStore(held_by_root) as store:
+            await store.write("b", "coffee", expected=None, origin=ORIGIN)
+            report((await store.read("b")).text)
+            assert (await store.verify()).intact
+
+    assert as_nobody(write_before_and_after) == "coffee"
+
+
 def test_a_file_in_a_folder_that_may_not_be_written_says_what_is_missing(held_by_root):
     held_by_root.chmod(0o666)
 

@@ -17,6 +17,8 @@ import pytest
 from serving import SECONDS, memshelf
 
 from memshelf import mask_secrets
+from memshelf.cli import main
+from memshelf.service import data
 
 pytestmark = pytest.mark.parametrize(
     "engine", ["sqlite"], indirect=True, scope="session"
@@ -213,6 +215,16 @@ def test_a_foreign_database_is_refused_and_left_alone(engine, tmp_path):
     code, told = refused("serve", "--data", str(tmp_path), "--port", "0")
     assert (code, told.splitlines()[0].split(":")[1]) == (3, " unavailable")
     assert (tmp_path / "memshelf.db").read_bytes() == before
+
+
+def test_a_database_that_cannot_be_written_is_not_served(engine, tmp_path, monkeypatch, capsys):
+    memshelf("keys", "create", "--data", str(tmp_path))
+    monkeypatch.setattr(data, "may_write", lambda path: False)  # what root is never told
+    assert main(["serve", "--data", str(tmp_path), "--port", "0"]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"error: unavailable: {tmp_path}/memshelf.db is read-only for this user")
+    assert main(["keys", "list", "--data", str(tmp_path)]) == 0, "it can be looked at"
 
 
 def test_verify_finds_what_was_tampered_with(start):

@@ -20,7 +20,7 @@ from memshelf.files.backends.sqlite import SqliteFileStore
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.origin import Origin
-from memshelf.storage.sqlite_connection import error_kind, reason
+from memshelf.storage.sqlite_connection import error_kind, may_write, reason
 
 __all__ = [
     "Mounted",
@@ -191,7 +191,7 @@ def require_room(place: Place) -> None:
     above = next(each for each in path.parents if os.path.lexists(each))
     if not above.is_dir():
         raise MemoryStoreError("unavailable", f"{place.text} cannot be made: {above} is not a folder.")
-    if not os.access(above, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+    if not may_write(above, os.W_OK | os.X_OK):
         raise MemoryStoreError("unavailable", f"{place.text} cannot be made: the folder {above} cannot be written.")
 
 

@@ -19,7 +19,7 @@ from memshelf.cli.command import Unavailable, asynchronous, disk_paths, json_opt
 from memshelf.cli.memory import disk_path
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
-from memshelf.service.data import engine_for, has_data
+from memshelf.service.data import engine_for, has_data, require_writable
 from memshelf.storage.transaction import Engine
 from memshelf.stores.retention import Retention
 from memshelf.stores.shelf import Shelf
@@ -165,6 +165,8 @@ def serve(
         reads=read_rate,
         writes=write_rate,
     )
+    if database is None and data is not None:
+        require_writable(disk_path(data))
     try:
         listener = server.bound(host, port)  # first: a key that was made, and then not shown, would be lost
     except OSError as error:

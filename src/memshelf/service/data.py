@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from memshelf.errors import MemoryStoreError
+from memshelf.storage.sqlite_connection import may_write
 from memshelf.storage.sqlite_engine import SqliteEngine
 from memshelf.storage.transaction import Engine
 
-__all__ = ["DATABASE_NAME", "engine_for", "has_data"]
+__all__ = ["DATABASE_NAME", "engine_for", "has_data", "require_writable"]
 
 DATABASE_NAME = "memshelf.db"
 
@@ -28,3 +30,11 @@ def engine_for(data: str | os.PathLike[str] | None, database: str | None) -> Eng
 def has_data(data: str | os.PathLike[str]) -> bool:
     """Whether the directory holds a service's SQLite database."""
     return (Path(data) / DATABASE_NAME).is_file()
+
+
+def require_writable(data: str | os.PathLike[str]) -> None:
+    """`unavailable` for a database that may be read only: a service would refuse every change until it starts again, as
+    SQLite asks only when it opens a file."""
+    file = Path(data) / DATABASE_NAME
+    if has_data(data) and not may_write(file):
+        raise MemoryStoreError("unavailable", f"{file} is read-only for this user, and a service writes to it.")

@@ -25,6 +25,7 @@ __all__ = [
     "error_kind",
     "identify",
     "is_busy",
+    "may_write",
     "reason",
     "refusal",
     "unavailable",
@@ -71,6 +72,7 @@ def connect(path: str, *, durable: bool, query_only: bool) -> Connection:
         )
     try:
         _create(path)
+        _open_up(path)
         connection = sqlite3.connect(
             path, timeout=PATIENCE, isolation_level=None, cached_statements=256, factory=Connection
         )
@@ -105,6 +107,16 @@ def _create(path: str) -> None:
         except FileExistsError:
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise OSError(f"{os.path.basename(path)} is not a file") from None
+
+
+def _open_up(path: str) -> None:
+    # SQLite gives the files beside a database its mode when it makes them. Those from when it was read-only, which a
+    # reader leaves behind, would keep it so.
+    for beside in (f"{path}-wal", f"{path}-shm"):
+        with contextlib.suppress(OSError):
+            mode = os.lstat(beside).st_mode
+            if stat.S_ISREG(mode) and may_write(path) and not may_write(beside):
+                os.chmod(beside, stat.S_IMODE(os.stat(path).st_mode))
 
 
 def _sync(directory: str) -> None:
@@ -162,6 +174,11 @@ def identify(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def may_write(path: str | os.PathLike[str], mode: int = os.W_OK) -> bool:
+    """Whether this process may write what is at the path, whoever it runs as."""
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another connection is in the way, and the same may succeed later."""
     return error_kind(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -183,10 +200,9 @@ def reason(error: Exception, path: str | None = None) -> str:
     """What SQLite or the operating system says, and more where SQLite does not say that it is the folder's fault."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    if path is not None and isinstance(error, sqlite3.Error) and error_kind(error) in _NO_FILES:
-        effective = os.access in os.supports_effective_ids
-        if not os.access(os.path.dirname(path) or ".", os.W_OK, effective_ids=effective):
-            return "SQLite cannot open a database in a folder that it cannot write, not even to read"
+    no_files = isinstance(error, sqlite3.Error) and error_kind(error) in _NO_FILES
+    if no_files and path is not None and not may_write(os.path.dirname(path) or "."):
+        return "SQLite cannot open a database in a folder that it cannot write, not even to read"
     return str(error)
 
 
