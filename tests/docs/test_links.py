@@ -53,3 +53,8 @@ def test_the_index_links_to_every_page():
         pages = {each.path for each in ALL if each.language == index.language and each.path.parent == index.path.parent}
         linked = {(index.path.parent / link.partition("#")[0]).resolve() for link in index.links}
         assert pages - {index.path} <= linked
+
+
+@pytest.mark.parametrize("page", [each for each in ALL if each.path.parent != ROOT], ids=str)
+def test_how_to_install_is_said_in_one_place(page):
+    assert 'pip install "memshelf' not in page.text, "say which extra, and link to the README's section"
