@@ -61,8 +61,11 @@ class PostgresServer:
             self._become += [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
             os.chown(self._place, user.pw_uid, user.pw_gid)
             if "site-packages" in found.parts:  # which others than root may not be able to enter
-                shutil.copytree(found.parent, self._place / "install")
-                self._programs = self._place / "install" / "bin"
+                package = found.parents[1]
+                libraries = package.with_name(f"{package.name}.libs")  # where the programs look for them
+                shutil.copytree(libraries, self._place / libraries.name)
+                shutil.copytree(found.parent, self._place / package.name / found.parent.name)
+                self._programs = self._place / package.name / found.parent.name / found.name
         self.password = secrets.token_urlsafe()
         self._numbers = itertools.count()
         try:

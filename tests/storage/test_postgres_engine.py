@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import secrets
 import threading
 import time
@@ -14,6 +15,7 @@ import asyncpg
 import pytest
 
 from memshelf import MemoryStoreError
+from memshelf.storage import postgres_connection
 from memshelf.storage.postgres import PostgresEngine
 from memshelf.testing import refused
 
@@ -316,6 +318,14 @@ async def gone(dsn, pids):
             await asyncio.sleep(0.01)
     finally:
         await watcher.close()
+
+
+async def test_an_old_server_is_named(postgres_server, schema, monkeypatch):
+    monkeypatch.setattr(postgres_connection, "_OLDEST", 1000)
+    engine = PostgresEngine(postgres_server.dsn, schema)
+    error = await refused("unavailable", engine.read(lambda each: each.fetch("SELECT 1")))
+    await engine.aclose()
+    assert re.search(r"PostgreSQL 1000 or newer is needed; this server is \d+\.\d", error.message)
 
 
 async def test_engines_of_one_place_share_connections_until_the_last_is_closed(postgres_server, schema):

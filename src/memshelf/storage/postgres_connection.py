@@ -93,7 +93,8 @@ async def connect(place: Place, *, query_only: bool) -> asyncpg.Connection:
 
 def _require_new_enough(connection: asyncpg.Connection) -> None:
     if connection.get_server_version().major < _OLDEST:
-        raise MemoryStoreError("unavailable", f"PostgreSQL {_OLDEST} or newer is needed.")
+        version = connection.get_settings().server_version
+        raise MemoryStoreError("unavailable", f"PostgreSQL {_OLDEST} or newer is needed; this server is {version}.")
 
 
 async def close(connection: asyncpg.Connection) -> None:
