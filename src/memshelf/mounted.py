@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 
 __all__ = [
@@ -67,7 +68,7 @@ class MemoryTool(Generic[Key]):
 
 
 def check_mount(mount: Mount) -> None:
-    """`ValueError` for a name or an access that no mount may have."""
+    """`ValueError` for a name or an access that no mount may have, `TypeError` for a guide that is no text."""
     if not isinstance(mount.name, str) or _NAME.fullmatch(mount.name) is None:
         raise ValueError(
             "A memory's mount name matches ^[a-z][a-z0-9-]{0,62}$, such as user or team-notes; "
@@ -75,6 +76,7 @@ def check_mount(mount: Mount) -> None:
         )
     if mount.access not in ("read", "write"):
         raise ValueError(f"Mount {mount.name}: access is 'read' or 'write', not {mount.access!r}.")
+    checked_argument("guide", mount.guide, str, None)
 
 
 def distinct(mounts: Sequence[M], mount_type: type[M], capability: str) -> tuple[M, ...]:

@@ -23,6 +23,7 @@ from memshelf.agent.conversation import Conversation, KeptConversation, LoggedCo
 from memshelf.agent.permissions import ToolPermissions
 from memshelf.agent.run import Executable
 from memshelf.agent.spec import AgentSpec
+from memshelf.arguments import checked_argument
 from memshelf.threads.log import SessionLog
 from memshelf.threads.memory import WorkingMemory
 from memshelf.workspace.config import WorkspaceMemoryConfig
@@ -68,7 +69,7 @@ class Agent(Executable[Output]):
         capabilities: Sequence[AgentCapability[Any]] = (),
         permissions: ToolPermissions | None = None,
     ) -> None:
-        memory = working_memory or WorkingMemory()
+        memory = checked_argument("working_memory", working_memory, WorkingMemory, None) or WorkingMemory()
         self.session = SessionLog(session_id, session_directory) if session_id is not None else None
         shown = self.session is not None if add_history_to_context is None else add_history_to_context
         conversation = _conversation(self.session, workspace, kept=shown or memory.create_session_summary)

@@ -13,6 +13,7 @@ from pydantic_ai.output import OutputSpec
 from memshelf.agent.permissions import ToolPermissionCapability, ToolPermissions
 from memshelf.agent.run import Executable
 from memshelf.agent.spec import AgentSpec
+from memshelf.arguments import checked_argument
 
 __all__ = ["HarnessBuilder", "pydantic_agent"]
 
@@ -77,6 +78,7 @@ def pydantic_agent(
     if not isinstance(capabilities, Sequence):
         raise TypeError(f"capabilities is a sequence, also of one: [...], not a {type(capabilities).__name__}.")
     outputs = list(output_type) if isinstance(output_type, list | tuple) else [output_type]
+    checked_argument("permissions", permissions, ToolPermissions, None)
     gate = [ToolPermissionCapability(permissions)] if permissions is not None else []
     return Agent.from_spec(
         spec.model_copy(update={"model": None}),

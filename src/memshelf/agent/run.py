@@ -29,6 +29,7 @@ from memshelf.agent.model import usable_model
 from memshelf.agent.result import HarnessResult, Status
 from memshelf.agent.state import HarnessState
 from memshelf.agent.turn import Approval, HarnessInput, Turn
+from memshelf.arguments import checked_argument
 
 __all__ = ["Executable", "HarnessStream"]
 
@@ -58,7 +59,7 @@ class Executable(Generic[Output]):
         self, agent: Agent[Any, Any], model: Model | str | None, conversation: Conversation | None = None
     ) -> None:
         self._agent = agent
-        self._model = model
+        self._model = checked_argument("model", model, str, Model, None)
         self._conversation = conversation or Conversation()
         self._usable: Model | str | None = None
 

@@ -9,6 +9,7 @@ try:
 except ImportError as error:
     raise ImportError('An embedding endpoint needs an extra: pip install "memshelf[embed,http]"') from error
 
+from memshelf.arguments import checked_argument
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError
 from memshelf.net.servers import server_address, server_key
@@ -41,7 +42,8 @@ class EndpointEmbedder:
         http: httpx2.AsyncClient | None = None,
         timeout: float = 10.0,
     ) -> None:
-        self.model, self.version, self.dimension = model, version, dimension
+        self.model, self.version = checked_argument("model", model, str), version
+        self.dimension = checked_argument("dimension", dimension, int)
         self._url = f"{server_address(base_url)}/embeddings"
         self._headers = {"Authorization": f"Bearer {server_key(api_key)}"} if api_key else {}
         self._http = http

@@ -10,6 +10,7 @@ try:
 except ImportError as error:
     raise ImportError('A Pydantic AI embedder needs an extra: pip install "memshelf[agent,embed]"') from error
 
+from memshelf.arguments import checked_argument
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError
 
@@ -23,8 +24,8 @@ class PydanticAIEmbedder:
     """
 
     def __init__(self, embedder: framework.Embedder, *, dimension: int, version: str = "") -> None:
-        self._embedder = embedder
-        self.dimension, self.version = dimension, version
+        self._embedder = checked_argument("embedder", embedder, framework.Embedder)
+        self.dimension, self.version = checked_argument("dimension", dimension, int), version
 
     @property
     def model(self) -> str:

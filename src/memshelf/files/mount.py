@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from memshelf.arguments import checked_argument
 from memshelf.files.protocol import FileStore
 from memshelf.mounted import Access, check_mount
 
@@ -41,6 +42,7 @@ class FileMount:
         if isinstance(self.always_load, str):
             raise TypeError(f"Mount {self.name}: always_load is a sequence of paths, not one string.")
         object.__setattr__(self, "always_load", tuple(self.always_load))
+        checked_argument("cursor_key", self.cursor_key, str, None)
 
     @property
     def key(self) -> str:

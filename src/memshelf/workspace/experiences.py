@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 from itertools import groupby
 from typing import Final, Literal, TypeAlias, get_args
 
+from memshelf.arguments import checked_argument
 from memshelf.credentials import SecretsPolicy, admit, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find, find_text
@@ -69,7 +70,7 @@ class Experiences:
         secrets: SecretsPolicy = "mask",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._store = store
+        self._store = checked_argument("store", store, FileStore)
         self._index = IndexFile(store, WorkspaceConfig(memory_md=EXPERIENCE_INDEX, memory_dir=""), _UNDER)
         self._recall = EntryRecall(embedder)
         self._secrets = check_policy(secrets)

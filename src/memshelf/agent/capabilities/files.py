@@ -16,6 +16,7 @@ from memshelf.agent.capabilities.first_input import SAID, answered, say_before_i
 from memshelf.agent.capabilities.memory import MemoryCapability
 from memshelf.agent.capabilities.toolset import offered, toolset
 from memshelf.agent.events import ContextDelivery, MemoryContextEvent
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files.context import deliver
 from memshelf.files.format import validate_path
@@ -57,10 +58,11 @@ class FileMemoryCapability(MemoryCapability):
             raise TypeError(
                 f"cursors is a MemoryCursors, such as MemoryCursors(saved), not a {type(cursors).__name__}."
             )
-        self._limits = limits or FileMemoryLimits()
+        self._limits = checked_argument("limits", limits, FileMemoryLimits, None) or FileMemoryLimits()
         self._mounts = _validated(mounts, self._limits.format)
         self._cursors = cursors
         self._delivered: _Delivered | None = None
+        checked_argument("origin", origin, Origin, None)
         on_offer = offered(self._mounts, selected(tools))
         calls = FileCalls(self._mounts, self._limits, origin or Origin())
         super().__init__(

@@ -13,6 +13,7 @@ from memshelf.agent.capabilities.memory import MemoryCapability
 from memshelf.agent.capabilities.record_toolset import RecordCalls
 from memshelf.agent.capabilities.toolset import offered, toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
+from memshelf.arguments import checked_argument
 from memshelf.limits import RecordMemoryLimits
 from memshelf.mounted import distinct
 from memshelf.records.context import recall
@@ -45,7 +46,7 @@ class RecordMemoryCapability(MemoryCapability):
         limits: RecordMemoryLimits | None = None,
         tools: Collection[RecordToolKey] | None = None,
     ) -> None:
-        self._limits = limits or RecordMemoryLimits()
+        self._limits = checked_argument("limits", limits, RecordMemoryLimits, None) or RecordMemoryLimits()
         self._mounts = distinct(mounts, RecordMount, "RecordMemoryCapability")
         on_offer = offered(self._mounts, selected(tools))
         super().__init__(

@@ -37,6 +37,7 @@ from memshelf.agent.capabilities.session_rows import Replayed, is_system_prompt,
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import made_after, resumed
 from memshelf.agent.state import HarnessState, PendingCall, pending_calls, thread_state
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.threads.log import SessionLog
 from memshelf.threads.rows import Row, strings
@@ -64,7 +65,7 @@ class SessionLogCapability(SingleCapability):
     id: str | None = "memshelf-session-log"
 
     def __init__(self, log: SessionLog) -> None:
-        self.log = log
+        self.log = checked_argument("log", log, SessionLog)
         self._rows: dict[int, tuple[ModelMessage, list[Row]]] = {}  # by the identity of the message, which it keeps
         self._sent: dict[int, tuple[ModelMessage, ModelMessage]] = {}  # likewise, with what a request carries of it
         self._history: Sequence[ModelMessage] = ()

@@ -7,6 +7,7 @@ import builtins
 from dataclasses import dataclass
 from uuid import uuid4
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
 from memshelf.files.decide import Delete, Move, Request, Write, ancestors, decide
@@ -29,7 +30,7 @@ class InProcessFileStore:
     """Files that live as long as this object. Use it from one event loop; it keeps no history."""
 
     def __init__(self, *, format: FileFormat | None = None) -> None:
-        self.format = format or FileFormat()
+        self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
         self._files: dict[str, _File] = {}
         self._restart()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from memshelf.arguments import checked_argument
 from memshelf.files.backends.sql.store import SqlFileStore
 from memshelf.files.format import FileFormat
 from memshelf.storage.ids import Mint
@@ -35,4 +36,5 @@ class SqliteFileStore(SqlFileStore):
     ) -> None:
         if os.fspath(database) in ("", ":memory:"):
             raise ValueError("A SqliteFileStore is kept in a file. For one that is not, use an InProcessFileStore.")
+        checked_argument("format", format, FileFormat, None)
         super().__init__(SqliteEngine(database, durable=durable), memory, format=format, mint=mint)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
 from memshelf.files.backends.directory.disk import Disk, require_support
@@ -70,7 +71,7 @@ class DirectoryFileStore:
         require_support()
         if os.fspath(root) == "":
             raise ValueError("The path of a DirectoryFileStore is empty. For the current directory, give '.'.")
-        self.format = format or FileFormat()
+        self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
         self._root = str(Path(os.path.expanduser(root)).absolute())
         self._disk = disk or Disk()
         self._mutations = Mutations(self._disk, self._root, self.format, durable=durable)

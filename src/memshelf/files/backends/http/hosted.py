@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.http import answers
 from memshelf.files.backends.http.answers import field, items, maybe
@@ -72,7 +73,7 @@ class MemoryStoreFileStore:
         most_answer_bytes: int = 67_108_864,
         mint: Mint | None = None,
     ) -> None:
-        self.format = format or FileFormat()
+        self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
         self._connection = Connection(
             base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
         )

@@ -10,6 +10,7 @@ from typing import Self
 
 import httpx2
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.http.connection import (
     ANTHROPIC_HEADERS,
@@ -63,7 +64,7 @@ class PlatformFileStore:
         timeout: float = 30.0,
         most_answer_bytes: int = 67_108_864,
     ) -> None:
-        self.format = format or FileFormat()
+        self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
         self._connection = Connection(
             base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
         )

@@ -1,0 +1,65 @@
+"""A wrong argument is refused where it is given, and not by the first thing that would use it."""
+
+from __future__ import annotations
+
+import pytest
+
+from memshelf import (
+    Agent,
+    AgentSpec,
+    DirectoryFileStore,
+    EndpointEmbedder,
+    Experiences,
+    FileMemoryCapability,
+    FileMount,
+    HarnessBuilder,
+    InProcessFileStore,
+    InProcessRecordStore,
+    PlatformFileStore,
+    PydanticAIEmbedder,
+    RecordMemoryCapability,
+    RecordMount,
+    SessionLogCapability,
+    SqliteFileStore,
+    SqliteRecordStore,
+    Workspace,
+    WorkspaceCapability,
+)
+
+FILES = FileMount("files", InProcessFileStore(), "write")
+RECORDS = RecordMount("records", InProcessRecordStore(embedder=None), "write")
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("model", lambda: Agent(5)),
+        ("model", lambda: HarnessBuilder().build(AgentSpec(), model=5)),
+        ("working_memory", lambda: Agent(working_memory=5)),
+        ("permissions", lambda: Agent(permissions={"memory.*": "ask"})),
+        ("permissions", lambda: HarnessBuilder().build(AgentSpec(), permissions="ask")),
+        ("log", lambda: SessionLogCapability("chat")),
+        ("limits", lambda: FileMemoryCapability([FILES], limits=8_192)),
+        ("origin", lambda: FileMemoryCapability([FILES], origin="ann")),
+        ("limits", lambda: RecordMemoryCapability([RECORDS], limits=5)),
+        ("config", lambda: WorkspaceCapability(Workspace("w"), True)),
+        ("cwd", lambda: WorkspaceCapability(Workspace("w"), cwd=5)),
+        ("origin", lambda: WorkspaceCapability(Workspace("w"), origin="ann")),
+        ("guide", lambda: FileMount("a", InProcessFileStore(), "write", guide=5)),
+        ("cursor_key", lambda: FileMount("a", InProcessFileStore(), "write", cursor_key=5)),
+        ("format", lambda: InProcessFileStore(format=5)),
+        ("format", lambda: DirectoryFileStore("d", format=5)),
+        ("format", lambda: SqliteFileStore("a.db", format=5)),
+        ("format", lambda: PlatformFileStore("https://h", "key", "store", format=5)),
+        ("max_chars", lambda: SqliteRecordStore("a.db", max_chars="many")),
+        ("max_chars", lambda: InProcessRecordStore(max_chars=None)),
+        ("model", lambda: EndpointEmbedder("http://h/v1", None, dimension=2)),
+        ("dimension", lambda: EndpointEmbedder("http://h/v1", "model", dimension="2")),
+        ("embedder", lambda: PydanticAIEmbedder("openai:text-embedding-3-small", dimension=2)),
+        ("store", lambda: Experiences("w")),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_name(tmp_path, monkeypatch, name, make):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match=rf"^`{name}` is of type .+, not \w+\.$"):
+        make()
