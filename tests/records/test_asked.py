@@ -277,7 +277,7 @@ def test_the_parts_of_a_name_are_found_in_it(text):
     ],
 )  # fmt: skip
 def test_a_day_is_one_term_however_it_is_written(text):
-    for term in ("2026-03-05", "--03-05"):
+    for term in ("2026-03-05", "---03-05"):
         assert term_hash(term) in query_terms(text)
         assert term_hash(term) in {each >> 3 for each in memoryview(pack(text)).cast("I")}
 
@@ -286,8 +286,8 @@ def test_a_day_is_one_term_however_it_is_written(text):
     "text", ["March 5", "on 5 March", "Mar. 5th", "the 5th of March", "3月5日", "三月五号", "3 月 5 日"]
 )
 def test_a_day_without_its_year_is_the_same_term_in_each_form(text):
-    assert list(terms(text))[-1] == "--03-05"
-    assert term_hash("--03-05") in query_terms(text)
+    assert list(terms(text))[-2:] == ["--03-05", "---03-05"]
+    assert term_hash("---03-05") in query_terms(text)
     assert not [term for term in terms(text) if term.startswith("20")]
 
 
@@ -330,3 +330,38 @@ async def test_what_names_a_day_is_found_by_it_in_both_languages(question, embed
     ):
         async with await _store([*others, record], embedder) as store:
             assert await _first(store, question) == record
+
+
+_DIARY = [
+    "Dentist on 2026-05-27.", "5月28日飞成都。", "Piano recital: June 2nd, 2026.",
+    "Tax papers were due on 30 April 2026.", "车辆年检定在2026年6月20日。", "Book fair in Leipzig on 2024-05-28.",
+]  # fmt: skip
+"""Asked on a Wednesday, the 20th of May 2026."""
+
+
+@pytest.mark.parametrize("embedder", ["default", None])
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("What do I have next week?", {0, 1}), ("下周有什么安排？", {0, 1}), ("anything in the next 10 days", {0, 1}),
+        ("What is planned for next month?", {2, 4}), ("六月份要做什么？", {2, 4}), ("未来两周有什么事？", {0, 1, 2}),
+        ("What happened last month?", {3}), ("上个月有过什么事？", {3}), ("What do I have in 13 days?", {2}),
+        ("Thanks for the slides. What do I have next week? No rush.", {0, 1}),
+    ],
+)  # fmt: skip
+async def test_what_names_one_of_the_days_asked_for_is_found_whenever_it_was_noted(question, first, embedder):
+    noted = [_NOW, *(_NOW - timedelta(days=days) for days in (1, 9, 40, 100))]
+    records = [NewRecord(text=text, at=noted[-1]) for text in _DIARY]
+    records += [NewRecord(text=text, at=at) for text, at in zip(_FACTS, noted, strict=False)]
+    async with InProcessRecordStore(embedder=embedder) as store:
+        await store.add_many(records)
+        found = [each.text for each in await store.search(question, limit=len(first), now=_NOW)]
+        assert set(found) == {_DIARY[each] for each in first}
+
+
+async def test_the_day_of_a_remark_does_not_bring_up_what_names_it():
+    async with InProcessRecordStore() as store:
+        await store.add_many(NewRecord(text=text, at=_NOW - timedelta(days=90)) for text in (*_DIARY, *_FACTS))
+        await store.add("The plumber came on 2026-05-19.", at=_NOW - timedelta(days=90))
+        message = "Did you sleep well last night? Who plays the cello?"
+        assert "cello" in (await store.search(message, limit=1, now=_NOW))[0].text

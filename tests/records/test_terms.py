@@ -22,7 +22,7 @@ def test_what_is_kept_of_a_record_is_what_the_version_of_the_analysis_stands_for
     text = "Ann: 你的过敏 in cafés since March 5, 2026 (20260305): 0x4A3C2FE2, BX-77421, maxRetryCount, C#; buses?"
     analysis = analyse(text, turn=True)
     kept = zlib.crc32(analysis.terms + repr((analysis.speaker, analysis.asks)).encode())
-    assert (ANALYSIS, kept) == (7, 2_584_441_526)
+    assert (ANALYSIS, kept) == (8, 2_005_099_103)
 
 
 def test_a_pair_that_joins_words_says_less_than_one_that_may_be_a_word():
@@ -37,7 +37,7 @@ def test_a_word_with_a_joining_character_is_found_as_a_whole():
 
 
 def test_a_month_is_not_a_day_and_a_number_is_found_without_its_unit():
-    assert list(terms("2024年5月8号")) == ["2024", "2024年", "5", "5月", "8", "8日", "2024-05-08", "--05-08"]
+    assert list(terms("2024年5月8号")) == ["2024", "2024年", "5", "5月", "8", "8日", "2024-05-08", "---05-08"]
     assert list(terms("5月8日")) != list(terms("8月5日"))
 
 

@@ -63,6 +63,19 @@ def _read(text: str) -> list[tuple[str, str]]:
         ("a few days ago", "2025-11-12", "2025-11-12"),
         ("2025-03-05", "2025-03-05", "2025-03-05"),
         ("2025/3", "2025-03-01", "2025-03-31"),
+        ("the day after tomorrow", "2025-11-17", "2025-11-17"),
+        ("in three days", "2025-11-18", "2025-11-18"),
+        ("in 2 weeks", "2025-11-26", "2025-12-02"),
+        ("ten days from now", "2025-11-25", "2025-11-25"),
+        ("the next two weeks", "2025-11-15", "2025-11-29"),
+        ("over the past 10 days", "2025-11-05", "2025-11-15"),
+        ("in the last few weeks", "2025-10-25", "2025-11-15"),
+        ("大后天", "2025-11-18", "2025-11-18"),
+        ("明晚", "2025-11-16", "2025-11-16"),
+        ("未来两周", "2025-11-15", "2025-11-29"),
+        ("接下来的10天", "2025-11-15", "2025-11-25"),
+        ("过去三个月", "2025-08-17", "2025-11-15"),
+        ("最近一周", "2025-11-08", "2025-11-15"),
     ],
 )  # fmt: skip
 def test_an_expression_means_these_days(text, first, last):
@@ -73,7 +86,7 @@ def test_an_expression_means_these_days(text, first, last):
     "text",
     [
         "may I ask", "May I ask", "they march on", "fall in love", "version 1.74", "2025年2月30日", "十", "月",
-        "call 2025550123", "13月", "on the second day", "week",
+        "call 2025550123", "What does May Jones take?", "three days", "13月", "on the second day", "week",
     ],
 )  # fmt: skip
 def test_other_words_mean_no_time(text):
@@ -82,6 +95,7 @@ def test_other_words_mean_no_time(text):
 
 def test_a_date_without_a_year_is_of_every_year_there_are_records_of():
     assert _read("3月5日") == [("2024-03-05", "2024-03-05"), ("2025-03-05", "2025-03-05")]
+    assert _read("anything in May?") == [("2024-05-01", "2024-05-31"), ("2025-05-01", "2025-05-31")]
     assert _read("March 5") == [("2024-03-05", "2024-03-05"), ("2025-03-05", "2025-03-05")]
 
 

@@ -40,9 +40,9 @@ _LEAD = (
 )
 _WRITING = (
     "Search before you add, so that a fact is kept once. When a fact changed, update its record instead of adding a "
-    "second one; of two records that disagree, trust the later one. The last write wins. A call that fails changed "
-    "nothing, except that after write_unconfirmed the change may have happened: search for it before you write it "
-    "again."
+    'second one; of two records that disagree, trust the later one. Write a day as a date (2026-03-05), as "tomorrow" '
+    "is another day when it is read. The last write wins. A call that fails changed nothing, except that after "
+    "write_unconfirmed the change may have happened: search for it before you write it again."
 )
 
 

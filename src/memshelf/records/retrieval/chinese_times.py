@@ -16,6 +16,7 @@ from memshelf.records.retrieval.days import (
     month_away,
     months,
     recent,
+    span,
     week,
     year,
 )
@@ -36,9 +37,10 @@ _YEAR_PARTS = {
 }  # fmt: skip
 _DAY_WORDS = {
     "大前天": -3, "前天": -2, "昨天": -1, "昨日": -1, "昨晚": -1, "今天": 0, "今日": 0, "今早": 0, "今晚": 0,
-    "明天": 1, "后天": 2,
+    "明天": 1, "明日": 1, "明早": 1, "明晚": 1, "后天": 2, "大后天": 3,
 }  # fmt: skip
 _OFFSETS = {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1}
+_BACK = frozenset(("过去", "最近", "近"))
 _UNITS = {"天": 1, "日": 1, "周": 7, "星期": 7, "礼拜": 7, "月": 30, "年": 365}
 # Feasts of the lunar calendar move: the days that they can fall on.
 _FEASTS = {
@@ -59,8 +61,10 @@ _WHOLE_YEAR = re.compile(rf"{_YEAR}(?!\s*的?(?:{_NUMBER})\s*月)年?(?P<part>�
 _DAY = re.compile("|".join(sorted(_DAY_WORDS, key=len, reverse=True)))
 _WEEK = re.compile(r"(?P<offset>上上|上|这|本|下)个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?")
 _MONTH = re.compile(r"(?P<offset>上上|上|这|本|下)个?月(?P<part>初|中|底|末)?")
-_AGO = re.compile(rf"(?P<count>{_NUMBER}|[两几])\s*个?(?P<unit>天|日|周|星期|礼拜|月|年)(?:之|以)?(?P<direction>前|后)")
-_RECENT = re.compile("最近|近来|近期|近日")
+_SO_MANY = rf"(?P<count>{_NUMBER}|[两几])\s*个?(?P<unit>{'|'.join(_UNITS)})"
+_AGO = re.compile(f"{_SO_MANY}(?:之|以)?(?P<direction>前|后)")
+_SPAN = re.compile(f"(?P<offset>过去|最近|近|未来|接下来|今后|往后)的?这?{_SO_MANY}")
+_RECENT = re.compile(f"(?:最近|近来|近期|近日)(?!的?这?{_SO_MANY})")
 _FEAST = re.compile("|".join(_FEASTS))
 
 
@@ -80,9 +84,11 @@ def chinese_times(text: str, context: Context) -> Iterator[Found]:
         part_of_month = _MONTH_PARTS.get(match["part"], (1, 31))
         yield _found(match, [month_away(context.today, _OFFSETS[match["offset"]], part_of_month)])
     for match in _AGO.finditer(text):
-        unit = _UNITS[match["unit"]]
-        days = number(match["count"]) * unit
-        yield _found(match, [around(context.today, -days if match["direction"] == "前" else days, unit)])
+        days = -_counted(match) if match["direction"] == "前" else _counted(match)
+        yield _found(match, [around(context.today, days, _UNITS[match["unit"]])])
+    for match in _SPAN.finditer(text):
+        days = -_counted(match) if match["offset"] in _BACK else _counted(match)
+        yield _found(match, [span(context.today, days)])
     for match in _RECENT.finditer(text):
         yield _found(match, [recent(context.today)])
     for match in _FEAST.finditer(text):
@@ -93,6 +99,11 @@ def chinese_times(text: str, context: Context) -> Iterator[Found]:
 
 def _found(match: re.Match[str], stretches: list[Stretch] | list[Stretch | None]) -> Found:
     return Found(tuple(each for each in stretches if each is not None), *match.span())
+
+
+def _counted(match: re.Match[str]) -> int:
+    """In days."""
+    return number(match["count"]) * _UNITS[match["unit"]]
 
 
 def _year(match: re.Match[str], context: Context) -> int | None:

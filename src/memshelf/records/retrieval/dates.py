@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memshelf.records.retrieval.chinese_times import number
 from memshelf.records.retrieval.english_times import MONTHS
 
-__all__ = ["NamedDay", "dates"]
+__all__ = ["NamedDay", "dates", "day_term"]
 
 _LEAP_YEAR = 2000
 _MONTH = f"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
@@ -46,10 +46,18 @@ class NamedDay(NamedTuple):
     end: int
 
     @property
-    def terms(self) -> list[str]:
-        """In ISO 8601 what it is named by, and then the day of any year, by which something else may name it."""
-        of_any_year = f"--{self.month:02}-{self.day:02}"
-        return [of_any_year] if self.year is None else [f"{self.year}{of_any_year[1:]}", of_any_year]
+    def term(self) -> str:
+        """What it is named by, in ISO 8601; without a year it is a term of its own."""
+        return day_term(self.year, self.month, self.day)
+
+    @property
+    def of_any_year(self) -> str:
+        """The day whatever its year, as something else may name it."""
+        return f"-{day_term(None, self.month, self.day)}"
+
+
+def day_term(year: int | None, month: int, day: int) -> str:
+    return f"{'-' if year is None else year}-{month:02}-{day:02}"
 
 
 def dates(text: str) -> Iterator[NamedDay]:

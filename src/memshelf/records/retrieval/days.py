@@ -5,11 +5,11 @@ from __future__ import annotations
 import calendar
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, date, timedelta
+from datetime import MAXYEAR, MINYEAR, date
 
 __all__ = [
     "EPOCH_DAY", "MICROS_A_DAY", "Context", "Found", "Part", "Stretch", "around", "day", "month", "month_away",
-    "months", "recent", "week", "year",
+    "months", "recent", "span", "week", "year",
 ]  # fmt: skip
 
 
@@ -87,10 +87,16 @@ def around(today: date, days: int, unit: int) -> Stretch:
     return Stretch(max(1, middle - slack), max(1, middle + slack))
 
 
+def span(today: date, days: int) -> Stretch:
+    """From today to so many days ahead, or back."""
+    ordinal = today.toordinal()
+    return Stretch(max(1, min(ordinal, ordinal + days)), max(ordinal, ordinal + days))
+
+
 def month_away(today: date, offset: int, part: Part = (1, 31)) -> Stretch | None:
     index = today.year * 12 + today.month - 1 + offset
     return month(index // 12, index % 12 + 1, part)
 
 
 def recent(today: date) -> Stretch:
-    return Stretch((today - timedelta(days=30)).toordinal(), today.toordinal())
+    return span(today, -30)

@@ -16,6 +16,7 @@ from memshelf.records.retrieval.days import (
     month_away,
     months,
     recent,
+    span,
     week,
     year,
 )
@@ -44,12 +45,14 @@ _PARTS: dict[str, Part] = {
 _OFFSETS = {"last": -1, "past": -1, "previous": -1, "this": 0, "next": 1, "coming": 1}
 _DAYS = {
     "the day before yesterday": -2, "yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "this morning": 0,
-    "tomorrow": 1,
+    "the day after tomorrow": 2, "tomorrow": 1,
 }  # fmt: skip
 _FEASTS = {"christmas": (12, 20, 27), "halloween": (10, 28, 31), "valentine": (2, 12, 15), "new year": (1, 1, 2)}
-# These are words of their own, too: a month only with a day, a year, a part or a capital letter.
+# These are words of their own, too: a month only with a day, a year or a part, or written large after a
+# word such as "in".
 _AMBIGUOUS = frozenset(("may", "march", "mar", "dec", "jan", "sept"))
 
+_BEFORE_MONTH = re.compile(r"\b(?:in|of|for|from|to|by|until|since|before|after|during|last|next|this|and|or) $", re.I)
 _YEAR = r"(?:19|20)\d\d"
 _ISO = re.compile(rf"(?<![\d-])(?P<year>{_YEAR})[-/.](?P<month>\d\d?)(?:[-/.](?P<day>\d\d?))?(?!\d)")
 _DATE = re.compile(
@@ -67,7 +70,9 @@ _DAY = re.compile(rf"\b(?:{'|'.join(_DAYS)})\b", re.IGNORECASE)
 _RELATIVE = re.compile(
     rf"\b(?P<offset>{'|'.join(_OFFSETS)}) (?P<unit>weekend|week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE
 )
-_AGO = re.compile(rf"\b(?P<count>\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (?P<unit>day|week|month|year)s? ago\b", re.I)
+_COUNTED = rf"(?P<count>\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (?P<unit>{'|'.join(_UNITS)})s?"
+_AWAY = re.compile(rf"\b(?P<ahead>in )?{_COUNTED}\b(?P<direction> ago| from now)?", re.IGNORECASE)
+_SPAN = re.compile(rf"\b(?P<offset>{'|'.join(_OFFSETS)}) {_COUNTED}\b", re.IGNORECASE)
 _RECENT = re.compile(r"\b(?:recently|lately)\b", re.IGNORECASE)
 _FEAST = re.compile(rf"\b(?:{'|'.join(_FEASTS)})", re.IGNORECASE)
 
@@ -88,10 +93,12 @@ def english_times(text: str, context: Context) -> Iterator[Found]:
         yield _found(match, [around(context.today, _DAYS[match[0].lower()], 1)])
     for match in _RELATIVE.finditer(text):
         yield _found(match, [_relative(match, context)])
-    for match in _AGO.finditer(text):
-        count, unit = match["count"].lower(), _UNITS[match["unit"].lower()]
-        days = (int(count) if count.isdigit() else _COUNTS[count]) * unit
-        yield _found(match, [around(context.today, -days, unit)])
+    for match in _AWAY.finditer(text):
+        if match["direction"] or match["ahead"]:
+            days = -_counted(match) if (match["direction"] or "").lower() == " ago" else _counted(match)
+            yield _found(match, [around(context.today, days, _UNITS[match["unit"].lower()])])
+    for match in _SPAN.finditer(text):
+        yield _found(match, [span(context.today, _counted(match) * (_OFFSETS[match["offset"].lower()] or 1))])
     for match in _RECENT.finditer(text):
         yield _found(match, [recent(context.today)])
     for match in _FEAST.finditer(text):
@@ -103,11 +110,17 @@ def _found(match: re.Match[str], stretches: list[Stretch] | list[Stretch | None]
     return Found(tuple(each for each in stretches if each is not None), *match.span())
 
 
+def _counted(match: re.Match[str]) -> int:
+    """In days."""
+    count = match["count"].lower()
+    return (int(count) if count.isdigit() else _COUNTS[count]) * _UNITS[match["unit"].lower()]
+
+
 def _names_a_month(match: re.Match[str]) -> bool:
     name = match["month"]
     if match["day"] or match["day_after"] or match["year"] or match["part"] or name.lower() not in _AMBIGUOUS:
         return True
-    return bool(name[0].isupper() and match.start() > 0)
+    return bool(name[0].isupper() and _BEFORE_MONTH.search(match.string, 0, match.start()))
 
 
 def _date(match: re.Match[str], year: int) -> Stretch | None:

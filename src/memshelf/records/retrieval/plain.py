@@ -34,10 +34,11 @@ class PlainScorer:
     def _scores(self, sentence: Sentence, aside: float, *, alone: bool) -> dict[int, float]:
         index = self._index
         single, reachable = self._words(sentence)
-        if not single:
+        named = self._named(sentence)
+        if not (single or named):
             return {}
         scale = weights.scale(reachable, len(index))
-        scores = {slot: scale * score for slot, score in single.items()}
+        scores = dict.fromkeys(named, 0.0) | {slot: scale * score for slot, score in single.items()}
         for slot, score in single.items():
             after = index.after[slot]
             if after >= 0:
@@ -48,8 +49,8 @@ class PlainScorer:
             usual = median(self._timely(slot, sentence) for slot in compress(range(len(index.alive)), index.alive))
         for slot in scores:
             if sentence.times:
-                timely = self._timely(slot, sentence) - usual
-                scores[slot] += weights.TIME * (1 - weights.ASIDE * aside) * timely
+                timely = weights.TIME * (self._timely(slot, sentence) - usual) + weights.NAMED * named.get(slot, 0.0)
+                scores[slot] += (1 - weights.ASIDE * aside) * timely
             if index.asks[slot]:
                 scores[slot] += weights.ASKING
             if sentence.speaker is not None and index.speakers[slot] == sentence.speaker:
@@ -58,6 +59,16 @@ class PlainScorer:
 
     def _timely(self, slot: int, sentence: Sentence) -> float:
         return closeness(self._index.day(slot, sentence.offset), sentence.times)
+
+    def _named(self, sentence: Sentence) -> dict[int, float]:
+        """How much the days that records name are those that the sentence asks for."""
+        named: dict[int, float] = {}
+        for term, says in sentence.named.items():
+            for posting in self._index.postings.of(term):
+                slot = posting >> COUNT_BITS
+                if self._index.alive[slot]:
+                    named[slot] = max(says, named.get(slot, 0.0))
+        return named
 
     def _words(self, sentence: Sentence) -> tuple[dict[int, float], float]:
         index = self._index

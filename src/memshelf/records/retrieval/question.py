@@ -14,8 +14,8 @@ from memshelf.matching import folded
 from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.terms import Asked, query_terms
-from memshelf.records.retrieval.times import read_times
+from memshelf.records.retrieval.terms import Asked, query_terms, term_hash
+from memshelf.records.retrieval.times import named_days, read_times
 
 if TYPE_CHECKING:
     from memshelf.records.retrieval.vectors import Floats
@@ -40,13 +40,14 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`terms` are the words by their hashes; `times` the days that the sentence names where it is asked, and `about`
-    the words besides these, if it names any; `offset` microseconds east of UTC; `dated` that it names a day of the
-    calendar; `speaker` the id of the one speaker whom it names; `speaks_of_somebody` that it is about a person; `asks`
-    that it ends with a question mark."""
+    """`terms` are the words by their hashes; `times` the days that the sentence names where it is asked, `named` the
+    terms of these in texts, each with how much it says, and `about` the words besides them, if it names any; `offset`
+    microseconds east of UTC; `dated` that it names a day of the calendar; `speaker` the id of the one speaker whom it
+    names; `speaks_of_somebody` that it is about a person; `asks` that it ends with a question mark."""
 
     terms: dict[int, Asked]
     times: list[Stretch]
+    named: dict[int, float]
     about: list[int]
     offset: int
     dated: bool
@@ -92,23 +93,39 @@ def understand(
     """The question of which `asked` made the texts, to the records of the index, and what the texts mean."""
     whole = meanings[0].vector if meanings and len(texts) > 1 else None
     parts = list(zip(texts, meanings or repeat(None)))  # noqa: B905  # one of them has no end
-    return Question([_sentence(*each, index, now) for each in parts[1:] or parts], whole, evidence)
+    parts = parts[1:] or parts
+    asking = [text.endswith(("?", "？")) for text, _ in parts]
+    return Question(
+        [
+            # Of several questions, one may be a remark: "Did you sleep well last night?"
+            _sentence(text, meaning, index, now, asks=asks, of_days=sum(asking) == asks)
+            for (text, meaning), asks in zip(parts, asking, strict=True)
+        ],
+        whole,
+        evidence,
+    )
 
 
-def _sentence(text: str, meaning: Meaning | None, index: RecordIndex, now: datetime) -> Sentence:
+def _sentence(
+    text: str, meaning: Meaning | None, index: RecordIndex, now: datetime, *, asks: bool, of_days: bool
+) -> Sentence:
     named = [number for name, number in index.speaker_names.items() if name in text.casefold()]
     terms = query_terms(text)
     times, rest = read_times(text, now.date(), _years(index, now))
+    dated = next(dates(folded(text)), None) is not None
+    # A day of the calendar is a term of the question itself, which says more.
+    named_in_texts = named_days(times) if of_days and not dated else {}
     about = (term for term, asked in query_terms(rest).items() if asked.sure and asked.weight >= 1) if times else ()
     return Sentence(
         dict(islice(terms.items(), _MOST_TERMS)),
         times,
+        {term_hash(term): says for term, says in named_in_texts.items()},
         list(islice(about, _MOST_TERMS)),
         (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
-        next(dates(folded(text)), None) is not None,
+        dated,
         named[0] if len(named) == 1 else None,
         bool(named) or _SOMEBODY.search(text) is not None,
-        text.endswith(("?", "？")),
+        asks,
         meaning,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from memshelf.records.retrieval.columns import Columns, Slots
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.question import Meaning, Question, Sentence
+from memshelf.records.retrieval.terms import COUNT_BITS
 from memshelf.records.retrieval.times import fading, specificity
 from memshelf.records.retrieval.vectors import Floats, Table
 from memshelf.records.retrieval.words import Words
@@ -73,10 +74,13 @@ class Scorer:
         timely = np.zeros(len(scores), np.float32)
         if sentence.times:
             timely = _in_time(columns.days(sentence.offset), sentence.times)
-        timeliest = float((timely * columns.alive).max())
+        named = self._named(sentence.named)
+        matched |= named > 0
+        timeliest = float((np.maximum(timely, named) * columns.alive).max())
         if not alone and sentence.times:  # a time that most records are of would hide what the other sentences say
             timely -= np.median(timely[columns.alive])
-        scores += weights.TIME * max(0.0, 1 - weights.ASIDE * aside) * part * timely
+        meant = max(0.0, 1 - weights.ASIDE * aside) * part
+        scores += meant * (weights.TIME * timely + weights.NAMED * named)
         if sentence.speaker is not None:
             scores += weights.SPEAKER * part * (columns.speakers == sentence.speaker)
         covered = words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH
@@ -86,6 +90,14 @@ class Scorer:
         if not sentence.about or any(map(self._index.postings.of, sentence.about)):
             evidence += weights.IN_TIME * timeliest  # not if it asks for something of that time that no record tells
         return scores, matched, evidence
+
+    def _named(self, terms: Mapping[int, float]) -> Floats:
+        """How much the days that each record names are those that a question asks for."""
+        named = np.zeros(len(self._index.keys), np.float32)
+        for term, says in terms.items():
+            slots = np.frombuffer(self._index.postings.of(term), np.uint32) >> COUNT_BITS
+            named[slots] = np.maximum(named[slots], np.float32(says))
+        return named
 
     @staticmethod
     def _with_meaning(

@@ -73,8 +73,13 @@ def terms(text: str) -> Iterator[str]:
     text = _readable(text)
     for run in _RUN.findall(text):
         yield from _pieces(run)
+    yield from _days(text)
+
+
+def _days(text: str) -> Iterator[str]:
     for day in dates(text):
-        yield from day.terms
+        yield day.term
+        yield day.of_any_year
 
 
 def _readable(text: str) -> str:
@@ -124,7 +129,7 @@ def pack(text: str) -> bytes:
     Of a record in which no word tells anything, such as "No.", the words themselves, so that it can be found at all.
     """
     text = _readable(text[:INDEXED_CHARS])
-    counts = Counter(term_hash(term) for day in dates(text) for term in day.terms)
+    counts = Counter(map(term_hash, _days(text)))
     runs = Counter(_RUN.findall(text))
     for run, often in runs.items():
         for term in _pieces(run):
@@ -165,9 +170,9 @@ def query_terms(text: str) -> dict[int, Asked]:
         parts = (term_hash(part) for run in _RUN.findall(text[day.start : day.end]) for part in _pieces(run))
         found |= dict.fromkeys(parts, Asked(_DATE_PART_WEIGHT, sure=True))
     for day in days:
-        of_any_year, *in_full = map(term_hash, reversed(day.terms))
-        found[of_any_year] = Asked(1.0 if in_full else _DAY_WEIGHT, sure=False)
-        found |= dict.fromkeys(in_full, Asked(_DATE_WEIGHT, sure=False))
+        found[term_hash(day.of_any_year)] = Asked(1.0 if day.year else _DAY_WEIGHT, sure=False)
+        if day.year:
+            found[term_hash(day.term)] = Asked(_DATE_WEIGHT, sure=False)
     return found
 
 

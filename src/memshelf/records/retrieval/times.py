@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from memshelf.records.retrieval.chinese_times import chinese_times
-from memshelf.records.retrieval.dates import dates
+from memshelf.records.retrieval.dates import dates, day_term
 from memshelf.records.retrieval.days import Context, Found, Stretch, day
 from memshelf.records.retrieval.english_times import english_times
 
-__all__ = ["closeness", "fading", "read_times", "specificity"]
+__all__ = ["closeness", "fading", "named_days", "read_times", "specificity"]
 
 _MOST_STRETCHES = 64
+_LONGEST_NAMED, _MOST_NAMED = 31, 200
+_WITHOUT_YEAR = 0.7
 
 
 def read_times(text: str, today: date, years: Iterable[int]) -> tuple[list[Stretch], str]:
@@ -32,6 +34,23 @@ def read_times(text: str, today: date, years: Iterable[int]) -> tuple[list[Stret
     for each in found:
         rest[each.start : each.end] = " " * (each.end - each.start)
     return list(stretches)[:_MOST_STRETCHES], "".join(rest)
+
+
+def named_days(stretches: Sequence[Stretch]) -> dict[str, float]:
+    """The terms by which texts name the days of the stretches, each with how much it says that a text does.
+
+    Not of stretches longer than a month, of which many are that name a day at all.
+    """
+    named: dict[str, float] = {}
+    for stretch in stretches:
+        if stretch.last - stretch.first >= _LONGEST_NAMED or len(named) >= _MOST_NAMED:
+            continue
+        says = specificity(stretch)
+        for each in map(date.fromordinal, range(stretch.first, stretch.last + 1)):
+            for year, share in ((each.year, says), (None, _WITHOUT_YEAR * says)):
+                term = day_term(year, each.month, each.day)
+                named[term] = max(share, named.get(term, 0.0))
+    return named
 
 
 def specificity(stretch: Stretch) -> float:

@@ -35,8 +35,8 @@ PASSAGE_REACH = 2
 ASKING, SPEAKER = -0.1, 0.1
 """A turn that asks rather than tells, and one of the only speaker that the question names."""
 
-TIME = 0.85
-"""A record of just the day that the question names."""
+TIME, NAMED = 0.85, 1.5
+"""A record of just the day that the question names, and one that names such a day itself, whenever it was noted."""
 
 DOUBT, CAUTION = 2.0, 1.3
 """How many rare words must match before words alone are trusted, and how much less a half-trusted match counts."""
