@@ -48,6 +48,7 @@ def requests(store: str, memory: str, version: str, session: str) -> list[tuple[
         ("GET", f"{more}/search?query=private", None),
         ("GET", f"{more}/verify", None),
         ("GET", f"/v1/sessions/{session}", None),
+        ("POST", f"/v1/sessions/{session}", {"title": "theirs"}),
         ("GET", f"/v1/sessions/{session}/resources", None),
         ("POST", f"/v1/sessions/{session}/archive", None),
         ("DELETE", f"/v1/sessions/{session}", None),

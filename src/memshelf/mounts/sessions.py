@@ -15,9 +15,9 @@ from memshelf.storage.ids import from_micros, micros
 from memshelf.storage.transaction import Row, Transaction
 from memshelf.stores.catalogue import select_store
 from memshelf.stores.cursors import decoded, encoded
-from memshelf.stores.lifecycle import SessionStatus, require_session_open
+from memshelf.stores.lifecycle import SessionStatus, require_session_changeable, require_session_open
 from memshelf.stores.model import Page
-from memshelf.stores.rules import checked_instructions, checked_metadata
+from memshelf.stores.rules import KEEP, Keep, checked_instructions, checked_metadata, patched_metadata
 from memshelf.stores.shelf import Shelf
 
 __all__ = ["Attachment", "Session", "SessionFilter", "Sessions"]
@@ -97,8 +97,7 @@ class Sessions:
             checked_instructions(each.instructions, limits)
         pairs = checked_metadata(metadata or {}, limits)
         for field, text in (("agent", agent_id), ("environment_id", environment_id), ("title", title or " ")):
-            if not 0 < len(text) <= _MOST_CHARS or "\0" in text or askable(text) != text:
-                raise MemoryStoreError("invalid_value", f"{field}: it has 1 to {_MOST_CHARS} characters of text.")
+            _check_text(field, text)
 
         async def insert(transaction: Transaction) -> Session:
             mounts = await self._mounted(transaction, attachments)
@@ -209,6 +208,36 @@ class Sessions:
             return Page(items, None)
         return Page(items, encoded(listing, (micros(items[-1].created_at), items[-1].id)))
 
+    async def update(
+        self,
+        session_id: str,
+        *,
+        title: str | Keep | None = KEEP,
+        metadata: Mapping[str, str | None] | Keep | None = KEEP,
+    ) -> Session:
+        """Change what is given, of `metadata` the keys that it names, as of a store. An update that changes nothing
+        leaves `updated_at`. `invalid_value`; `conflict` when the session is archived."""
+        if isinstance(title, str):
+            _check_text("title", title or " ")
+
+        async def change(transaction: Transaction) -> Session:
+            session = await self._selected(transaction, session_id, transaction.for_update)
+            require_session_changeable(session.archived_at)
+            new_title = session.title if isinstance(title, Keep) else title
+            pairs = patched_metadata(session.metadata, metadata, self._shelf.limits)
+            if (new_title, pairs) == (session.title, session.metadata):
+                return session
+            await transaction.execute(
+                "UPDATE sessions SET updated_at = $2, title = $3, metadata = $4 WHERE id = $1",
+                session.id,
+                self._after(session),
+                new_title,
+                json.dumps(pairs, ensure_ascii=False),
+            )
+            return await self._selected(transaction, session.id)
+
+        return await self._shelf.engine.write(change)
+
     async def set_status(self, session_id: str, status: SessionStatus) -> Session:
         """`conflict` when the session has ended."""
 
@@ -246,7 +275,7 @@ class Sessions:
     async def _set(
         self, transaction: Transaction, session: Session, *, status: SessionStatus | None = None, archived: bool = False
     ) -> Session:
-        now = max(self._shelf.mint.now(), micros(session.updated_at) + 1)  # whatever the clock says
+        now = self._after(session)
         await transaction.execute(
             "UPDATE sessions SET updated_at = $2, status = $3, archived_at = $4 WHERE id = $1",
             session.id,
@@ -256,6 +285,9 @@ class Sessions:
         )
         return await self._selected(transaction, session.id)
 
+    def _after(self, session: Session) -> int:
+        return max(self._shelf.mint.now(), micros(session.updated_at) + 1)  # whatever the clock says
+
     async def _selected(self, transaction: Transaction, session_id: str, lock: str = "") -> Session:
         row = await transaction.fetch_one(
             f"{_SELECT} WHERE id = $1 AND workspace_id = $2{lock}", askable(session_id), self._workspace_id
@@ -263,6 +295,11 @@ class Sessions:
         if row is None:
             raise MemoryStoreError("not_found", f"There is no session {session_id}.")
         return _session(row, (await _mounts(transaction, [session_id])).get(session_id, ()))
+
+
+def _check_text(field: str, text: str) -> None:
+    if not 0 < len(text) <= _MOST_CHARS or "\0" in text or askable(text) != text:
+        raise MemoryStoreError("invalid_value", f"{field}: it has 1 to {_MOST_CHARS} characters of text.")
 
 
 async def _mounts(transaction: Transaction, session_ids: Sequence[str]) -> dict[str, tuple[Mount, ...]]:

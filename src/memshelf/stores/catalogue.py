@@ -116,11 +116,7 @@ class Stores:
         async def change(opened: Opened) -> Store:
             store = await select_store(opened.transaction, self._workspace_id, store_id)
             require_changeable(store.archived_at)
-            pairs = store.metadata
-            if metadata is None:
-                pairs = {}
-            elif not isinstance(metadata, Keep):
-                pairs = patched_metadata(pairs, metadata, limits)
+            pairs = patched_metadata(store.metadata, metadata, limits)
             fields = (
                 store.name if isinstance(name, Keep) else name,
                 store.description if isinstance(description, Keep) else description,

@@ -11,6 +11,7 @@ __all__ = [
     "SessionStatus",
     "holds_stores",
     "require_changeable",
+    "require_session_changeable",
     "require_session_open",
     "require_unused",
     "require_writable",
@@ -45,6 +46,12 @@ def require_unused(action: Literal["archived", "deleted"], session_ids: Sequence
             f"The memory store cannot be {action} while running sessions hold it read_write; archive or end them "
             f"first: {named}.",
         )
+
+
+def require_session_changeable(archived_at: object | None) -> None:
+    """A session's own fields change until it is archived, also after it has ended."""
+    if archived_at is not None:
+        raise MemoryStoreError("conflict", "The session is archived: it can no longer be changed.")
 
 
 def require_session_open(status: SessionStatus, archived_at: object | None, target: SessionStatus) -> None:

@@ -67,9 +67,12 @@ def checked_metadata(metadata: Mapping[str, str], limits: StoreLimits) -> dict[s
 
 
 def patched_metadata(
-    metadata: Mapping[str, str], patch: Mapping[str, str | None], limits: StoreLimits
+    metadata: Mapping[str, str], patch: Mapping[str, str | None] | Keep | None, limits: StoreLimits
 ) -> dict[str, str]:
-    """`metadata` with the keys of `patch` set, or removed where it says `None`; the limits hold for the result."""
+    """`metadata` with the keys of `patch` set, or removed where it says `None`, all of them for `None` as a whole; the
+    limits hold for the result."""
+    if patch is None or isinstance(patch, Keep):
+        return {} if patch is None else dict(metadata)
     merged: dict[str, str | None] = {**metadata, **patch}
     return checked_metadata({key: value for key, value in merged.items() if value is not None}, limits)
 

@@ -548,6 +548,45 @@ def test_a_session_that_breaks_a_rule_is_a_bad_request(client, stores):
     assert (len(eight.resources), eight.agent.version, eight.title, eight.metadata) == (8, 3, "t", {"a": "b"})
 
 
+def test_title_and_metadata_of_a_session_are_changed_by_what_is_given(client, dialect):
+    def own(session):  # how long it has run goes on
+        return session.title, session.metadata, session.updated_at
+
+    session = client.beta.sessions.create(
+        agent="agent_1", environment_id="env_1", title="Tea", metadata={"team": "a", "run": "1"}
+    )
+    changed = client.beta.sessions.update(session.id, metadata={"run": "2", "team": None, "new": "会话"})
+    assert (changed.title, changed.metadata) == ("Tea", {"run": "2", "new": "会话"})
+    assert changed.updated_at > session.updated_at
+    assert (changed.resources, changed.status, changed.agent) == (session.resources, "running", session.agent)
+    renamed = client.beta.sessions.update(session.id, title="Coffee")
+    assert (renamed.title, renamed.metadata) == ("Coffee", changed.metadata)
+    assert own(client.beta.sessions.retrieve(session.id)) == own(renamed)
+    same = client.beta.sessions.update(session.id, title="Coffee", metadata={"run": "2", "gone": None}, vault_ids=[])
+    assert own(same) == own(renamed)
+    bare = client.beta.sessions.update(session.id, title=None, extra_body={"metadata": None})
+    assert (bare.title, bare.metadata) == (None, {})
+    for wrong in (
+        {"title": "x" * 256},
+        {"metadata": {"": "x"}},
+        {"metadata": {"k": "v" * 513}},
+        {"metadata": {f"k{number}": "v" for number in range(17)}},
+        {"vault_ids": ["vlt_1"]},
+        {"budget": {"type": "limit", "max_list_cost": "1"}},
+        {"agent": {"tools": []}},
+    ):
+        with pytest.raises(BadRequestError) as refused:
+            client.beta.sessions.update(session.id, **wrong)
+        assert kind(refused.value) == "invalid_request_error"
+    with pytest.raises(NotFoundError):
+        client.beta.sessions.update("sesn_none", title="x")
+    assert own(client.beta.sessions.retrieve(session.id)) == own(bare)
+    client.beta.sessions.archive(session.id)
+    with pytest.raises(ConflictError) as late:
+        client.beta.sessions.update(session.id, title="late")
+    assert kind(late.value) == conflict(dialect, "conflict_error")
+
+
 def test_a_running_session_holds_its_store(client, stores, store, dialect):
     session = client.beta.sessions.create(agent="agent_1", environment_id="env_1", resources=attached(store.id))
     assert session.status == "running"

@@ -11,7 +11,8 @@ from memshelf.service.operation import Operation
 from memshelf.service.routes.paging import limit_of
 from memshelf.service.wire import render
 from memshelf.service.wire.answers import DeletedSession, ResourcePage, SessionAnswer, SessionPage
-from memshelf.service.wire.requests import CreateSession, ListResources, ListSessions, Nothing
+from memshelf.service.wire.requests import CreateSession, ListResources, ListSessions, Nothing, UpdateSession
+from memshelf.stores.rules import KEEP
 
 __all__ = ["OPERATIONS", "answer", "sessions"]
 
@@ -68,6 +69,17 @@ async def _retrieve(call: Call) -> Any:
     return answer(call, await sessions(call).retrieve(call.path["session_id"]))
 
 
+async def _update(call: Call, body: UpdateSession) -> Any:
+    """Change the title or metadata of a session"""
+    given = body.model_fields_set
+    changed = await sessions(call).update(
+        call.path["session_id"],
+        title=body.title if "title" in given else KEEP,
+        metadata=body.metadata if "metadata" in given else KEEP,
+    )
+    return answer(call, changed)
+
+
 async def _archive(call: Call, body: Nothing) -> Any:
     """Archive a session, for good: it no longer holds its memory stores"""
     del body
@@ -102,6 +114,7 @@ OPERATIONS = (
     Operation("POST", _ALL, _create, SessionAnswer, body=CreateSession),
     Operation("GET", _ALL, _list, SessionPage, query=ListSessions),
     Operation("GET", _ONE, _retrieve, SessionAnswer, scoped="session"),
+    Operation("POST", _ONE, _update, SessionAnswer, body=UpdateSession),
     Operation("DELETE", _ONE, _delete, DeletedSession),
     Operation("POST", f"{_ONE}/archive", _archive, SessionAnswer, body=Nothing),
     Operation("GET", f"{_ONE}/resources", _resources, ResourcePage, query=ListResources, scoped="session"),

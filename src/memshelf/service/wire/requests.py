@@ -27,6 +27,7 @@ __all__ = [
     "SetStatus",
     "UndoChanges",
     "UpdateMemory",
+    "UpdateSession",
     "UpdateStore",
     "ViewBasic",
     "ViewFull",
@@ -169,6 +170,15 @@ class CreateSession(_Body):
     metadata: dict[str, str] | None = None
     vault_ids: Empty | None = None
     initial_events: Empty | None = None
+    budget: None = None
+
+
+class UpdateSession(_Body):
+    """A field that is left out stays. In metadata, null removes a key; as a whole, null removes all."""
+
+    title: str | None = None
+    metadata: dict[str, str | None] | None = None
+    vault_ids: Empty | None = None
     budget: None = None
 
 
