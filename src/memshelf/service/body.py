@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
 
 from starlette.types import Receive
 
@@ -32,9 +31,11 @@ async def read_body(call: Call) -> bytes:
     """
     config = call.state.config
     try:
-        # A timer costs more than to read what is there.
-        async with nullcontext() if HERE in call.scope else asyncio.timeout(config.body_seconds):
+        if HERE in call.scope:  # a timer costs more than to read what is there
             body = await _whole(call.receive, config.body_bytes, _declared(call))
+        else:
+            async with asyncio.timeout(config.body_seconds):
+                body = await _whole(call.receive, config.body_bytes, _declared(call))
     except TimeoutError:
         message = f"The body of the request did not arrive within {config.body_seconds:g} seconds."
         raise ApiError(408, "timeout_error", message, headers=_CLOSE) from None

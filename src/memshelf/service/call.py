@@ -66,8 +66,9 @@ class Call:
             (b"content-length", str(len(data)).encode()),
             (b"request-id", self.request_id.encode()),
         ]
-        for more in (self.reply_headers, headers or {}):
-            named += ((name.encode("latin-1"), value.encode("latin-1")) for name, value in more.items())
+        for more in (self.reply_headers, headers):
+            if more:
+                named += ((name.encode("latin-1"), value.encode("latin-1")) for name, value in more.items())
         await send({"type": "http.response.start", "status": status, "headers": named})
         await send({"type": "http.response.body", "body": data if self.scope["method"] != "HEAD" else b""})
 

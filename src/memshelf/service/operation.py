@@ -59,6 +59,14 @@ class Operation:
         fields = self.query.model_fields if self.query is not None else {}
         return frozenset(field.alias or name for name, field in fields.items()) - self._lists
 
+    @cached_property
+    def _unasked(self) -> BaseModel | None:
+        """What a request without a query says, if it may be without one."""
+        try:
+            return self.query.model_validate({}) if self.query is not None else None
+        except ValidationError:
+            return None
+
     async def answer_call(self, call: Call) -> Any:
         self._authorise(call)
         try:
@@ -71,7 +79,8 @@ class Operation:
     async def _answered(self, call: Call) -> Any:
         arguments: list[BaseModel] = []
         if self.query is not None:
-            arguments.append(_validated(self.query.model_validate, self._query(call)))
+            unasked = self._unasked if not call.scope["query_string"] else None
+            arguments.append(unasked or _validated(self.query.model_validate, self._query(call)))
         if self.body is not None:
             data = await read_body(call)
             arguments.append(_validated(self.body.model_validate_json, data or b"{}"))

@@ -83,11 +83,6 @@ class _LimitedProtocol(HttpToolsProtocol):
             message = f"The head of a request has at most {self.head_bytes} bytes."
             self._refuse("431 Request Header Fields Too Large", ApiError(431, "request_too_large", message))
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # What follows a body in chunks is no header: it would pass by whoever looked at the head, such as a proxy.
-        if self._in_head:
-            super().on_header(name, value)
-
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
         super().on_body(body)
@@ -107,6 +102,9 @@ class _LimitedProtocol(HttpToolsProtocol):
             return
         self._stop_timers()
         super().on_headers_complete()
+        # What follows a body in chunks is no header: it would pass by whoever looked at the head, such as a proxy. The
+        # request keeps the list that it has.
+        self.headers = []
 
     def on_message_complete(self) -> None:
         if self._again:

@@ -23,7 +23,7 @@ def micros(moment: datetime) -> int:
 
 
 def from_micros(value: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=value)
+    return _EPOCH + timedelta(0, 0, value)
 
 
 @dataclass(frozen=True, slots=True)
