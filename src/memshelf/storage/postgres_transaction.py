@@ -104,6 +104,7 @@ class PostgresTransaction:
     __slots__ = ("_connection", "_single", "_together", "changed", "found", "left")
 
     for_update = " FOR NO KEY UPDATE"
+    heads = "memories"
 
     def __init__(
         self,

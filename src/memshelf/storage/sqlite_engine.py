@@ -80,6 +80,7 @@ class _Transaction:
     __slots__ = ("_cursor", "found", "left")
 
     for_update = ""
+    heads = "memory_heads"
     shared = False
 
     def __init__(self, connection: Connection, key: int | None) -> None:

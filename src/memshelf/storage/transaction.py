@@ -49,6 +49,12 @@ class Transaction(Protocol):
         Empty where there is one writer at a time."""
         ...
 
+    @property
+    def heads(self) -> str:
+        """The table or view that says where memories stand. If it is not `memories` itself, that follows from their
+        versions, and their own rows have only to say when a file comes or goes."""
+        ...
+
     async def fetch(self, sql: str, *values: object) -> Sequence[Row]:
         """All rows of a query."""
         ...

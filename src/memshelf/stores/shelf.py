@@ -24,19 +24,24 @@ CURRENT_FIELDS = (
 )
 """A memory as it stands, of its live file `f` and the version `v` of that."""
 
-_STORE = (
-    "SELECT m.id, m.epoch, m.head_seq, m.head_link, m.files, s.archived_at FROM stores s "
-    "JOIN memories m ON m.id = s.memory_id WHERE s.id = $1 AND s.workspace_id = $2"
-)
 _MOST_KNOWN = 10_000
 
 
 @cache
-def _store_and_memory(lock: str) -> str:
-    # `last` is the store as it stands when its lock is had, `seen` as it stood when the statement began to wait.
+def _store(heads: str, lock: str) -> str:
     return (
-        f"WITH last AS ({_STORE}{lock}) SELECT last.*, seen.head_link, {CURRENT_FIELDS} FROM last "  # noqa: S608  # no value
-        "JOIN memories seen ON seen.id = last.id LEFT JOIN files f ON f.memory_id = last.id AND f.file_id = $3 "
+        "SELECT m.id, m.epoch, m.head_seq, m.head_link, m.files, s.archived_at FROM stores s "  # noqa: S608  # no value
+        f"JOIN {heads} m ON m.id = s.memory_id WHERE s.id = $1 AND s.workspace_id = $2{lock}"
+    )
+
+
+@cache
+def _store_and_memory(heads: str, lock: str) -> str:
+    # `last` is the store as it stands when its lock is had, `seen` as it stood when the statement began to wait.
+    seen = f"JOIN {heads} seen ON seen.id = last.id" if lock else ""
+    return (
+        f"WITH last AS ({_store(heads, lock)}) SELECT last.*, {'seen' if seen else 'last'}.head_link, {CURRENT_FIELDS} "  # noqa: S608  # no value
+        f"FROM last {seen} LEFT JOIN files f ON f.memory_id = last.id AND f.file_id = $3 "
         "LEFT JOIN file_versions v ON v.id = f.version_id"
     )
 
@@ -153,9 +158,9 @@ class StoreAccess:
     async def _open(self, transaction: Transaction, lock: str, memory_id: str | None = None) -> Opened:
         values = [self.store_id, self.workspace_id]
         if memory_id is None or transaction.shared:
-            row = await transaction.fetch_one(f"{_STORE}{lock}", *values)
+            row = await transaction.fetch_one(_store(transaction.heads, lock), *values)
         else:
-            query = _store_and_memory(lock)
+            query = _store_and_memory(transaction.heads, lock)
             while (row := await transaction.fetch_one(query, *values, memory_id)) is not None and row[3] != row[6]:
                 pass  # it waited for another's change, and saw the memory as it was before: now it need not wait
         if row is None:

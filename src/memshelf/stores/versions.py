@@ -59,24 +59,23 @@ class Versions(StoreAccess):
                 clauses.append(f"{column} = {mark(askable(wanted))}")
         # The plus keeps an engine from walking the whole history for one memory: it finds the memory's versions, then
         # sorts them.
-        time = "created_at" if where.memory_id is None else "+created_at"
+        order, time = ("seq", "created_at") if where.memory_id is None else ("+seq", "+created_at")
         if period.since is not None:
             clauses.append(f"{time} >= {mark(micros(period.since))}")
         if period.until is not None:
             clauses.append(f"{time} <= {mark(micros(period.until))}")
         if page is not None:
-            created_at, seq = decoded(listing, page, int, int)
-            clauses.append(f"({time}, seq) < ({mark(created_at)}, {mark(seq)})")
+            clauses.append(f"{order} < {mark(*decoded(listing, page, int))}")
         fields = VERSION_FIELDS if content else BASIC_FIELDS
         query = (
             f"SELECT {fields} FROM file_versions WHERE {' AND '.join(clauses)} "  # noqa: S608  # marks
-            f"ORDER BY {time} DESC, seq DESC LIMIT {limit + 1}"
+            f"ORDER BY {order} DESC LIMIT {limit + 1}"
         )
         rows = await self.read(lambda opened: opened.memory.all(query, *values))
         found = tuple(version_of(row) for row in rows[:limit])
         if len(rows) <= limit:
             return Page(found, None)
-        return Page(found, encoded(listing, (micros(found[-1].created_at), rows[limit - 1][0])))
+        return Page(found, encoded(listing, (rows[limit - 1][0],)))
 
     async def retrieve(self, version_id: str) -> Version:
         """`not_found`."""

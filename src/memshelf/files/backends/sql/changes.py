@@ -179,7 +179,9 @@ async def record(
         forget_free(transaction, commit.path)
     if origin.run_id is not None and origin.tool_call_id is not None:
         transaction.forget(origin.run_id, origin.tool_call_id)
-    await transaction.change(*changes, stands=(_MOVE_HEAD, (memory.id, facts.seq, sealed, files)))
+    said = files == head.files and transaction.heads != "memories"
+    stands = None if said else (_MOVE_HEAD, (memory.id, facts.seq, sealed, files))
+    await transaction.change(*changes, stands=stands)
     memory.stands = Head(head.epoch, facts.seq, sealed, files)
     return Recording(facts, commit.path, sha256, size, created_at)
 

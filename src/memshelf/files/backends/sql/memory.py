@@ -58,12 +58,18 @@ _MOST_TEXTS = 1_000
 
 
 @cache
-def _select_head_and_live(lock: str) -> str:
+def _select_head(heads: str, lock: str) -> str:
+    return f"SELECT epoch, head_seq, head_link, files FROM {heads} WHERE id = $1{lock}"  # noqa: S608  # no value
+
+
+@cache
+def _select_head_and_live(heads: str, lock: str) -> str:
     # `last` is the memory as it stands when its lock is had, `seen` as it stood when the statement began to wait.
+    seen = f"JOIN {heads} seen ON seen.id = last.id" if lock else ""
     return (
-        f"WITH last AS (SELECT id, epoch, head_seq, head_link, files FROM memories WHERE id = $1{lock}) "  # noqa: S608  # no value
-        "SELECT last.epoch, last.head_seq, last.head_link, last.files, seen.head_link, f.version_id, f.file_id, "
-        "f.description, f.created_at, v.created_at, v.content FROM last JOIN memories seen ON seen.id = last.id "
+        f"WITH last AS (SELECT id, epoch, head_seq, head_link, files FROM {heads} WHERE id = $1{lock}) SELECT "  # noqa: S608  # no value
+        f"last.epoch, last.head_seq, last.head_link, last.files, {'seen' if seen else 'last'}.head_link, "
+        f"f.version_id, f.file_id, f.description, f.created_at, v.created_at, v.content FROM last {seen} "
         "LEFT JOIN files f ON f.memory_id = last.id AND f.path = $2 LEFT JOIN file_versions v ON v.id = f.version_id"
     )
 
@@ -134,7 +140,7 @@ class Memory:
         return self.stands
 
     async def _head(self, lock: str) -> Head:
-        row = await self.one(f"SELECT epoch, head_seq, head_link, files FROM memories WHERE id = $1{lock}")  # noqa: S608  # no value
+        row = await self.one(_select_head(self.transaction.heads, lock))
         if row is None:
             raise _deleted()
         return Head(*row)
@@ -144,7 +150,7 @@ class Memory:
         if path is None or self.stands is not None:
             await self.locked()
             return await self.live(path)
-        query = _select_head_and_live(self.transaction.for_update)
+        query = _select_head_and_live(self.transaction.heads, self.transaction.for_update)
         while True:
             row = await self.one(query, path)
             if row is None:
