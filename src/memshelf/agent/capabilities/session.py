@@ -111,11 +111,11 @@ class SessionLogCapability(SingleCapability):
     async def before_model_request(
         self, ctx: RunContext[object], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        if not _HAS_ATTEMPTS:
-            asked = ctx.messages[-1]
-            asked.run_id = asked.run_id or ctx.run_id  # as the framework does next
-            await self._log(ctx)
-        return request_context
+        if _HAS_ATTEMPTS:
+            return request_context
+        asked = ctx.messages[-1]
+        asked.run_id = asked.run_id or ctx.run_id  # as the framework does next
+        return await self.prepare_model_request(ctx, request_context)
 
     @override
     async def prepare_model_request(
