@@ -20,11 +20,15 @@ OLDER = "0.121.0"
 def older_sdk(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A directory with the older version and what it needs, from the package registry."""
     target = tmp_path_factory.mktemp("older-sdk")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target), f"anthropic=={OLDER}"],
-        check=True,
+    wanted = f"anthropic=={OLDER}"
+    pip = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target), wanted],
+        capture_output=True,
+        text=True,
         timeout=110,
     )
+    if pip.returncode != 0:
+        pytest.fail(f"No environment holds two versions of one package, and no registry gave {wanted}: {pip.stderr}")
     return str(target)
 
 
