@@ -90,11 +90,13 @@ async def test_a_folder_with_entries_beside_the_index_is_imported(tmp_path, dire
     )
     (source / "long.md").write_text(f"---\nname: {'t' * 250}\ndescription: {'d' * 250}\ntype: user\n---\n\nBody.\n")
     (source / "empty.md").write_text("---\nname: Empty\n---\n\n")
+    (source / "latin.md").write_bytes("---\nname: Café\n---\n\nOpen.\n".encode("latin-1"))
     into = directory("alice")
     report = await import_memories(source, into)
     assert sorted(report.imported) == ["alice: feedback_testing.md", "alice: long.md"]
     assert report.shortened == ["alice: long.md"]
-    assert [name for name, _ in report.left] == ["alice: empty.md"]
+    assert [name for name, _ in report.left] == ["alice: empty.md", "alice: latin.md"]
+    assert report.left[1][1] == "It is not UTF-8 text."
     [long] = await into.search("t" * 200)
     assert long.content == f"{'t' * 250}\n\n{'d' * 250}\n\nBody.\n"
 

@@ -136,7 +136,7 @@ async def import_(place: Workspace, source: str, *, replace: bool, as_json: bool
     """Copy entries and rules from FOLDER: an Agentica workspace, with all its users, or a folder with MEMORY.md and
     entries beside it, as Claude Code keeps it, for --user.
 
-    FOLDER stays as it is. To import it again changes nothing. Conversations are not copied.
+    FOLDER stays as it is. To import it again changes nothing. Conversations and experiences are not copied.
 
     \b
     Examples:

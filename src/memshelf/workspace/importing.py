@@ -41,8 +41,8 @@ async def import_memories(source: str | os.PathLike[str], into: Workspace, *, re
 
     A folder with `users/` is a workspace, all of whose users are taken over under their ids; any other is the memory of
     one user, and goes to the one that `into` is set to, who is also its user afterwards. What has the same title and
-    type there and says something else is left alone, unless `replace`. Doing it twice changes nothing. Conversations
-    are not copied. `not_found` when there is no such folder.
+    type there and says something else is left alone, unless `replace`. Doing it twice changes nothing. Conversations,
+    experiences, and other keys of an entry's frontmatter are not copied. `not_found` when there is no such folder.
     """
     report, before = ImportReport(), into.user_id
     users = await asyncio.to_thread(_users, source, before)
@@ -96,6 +96,8 @@ async def _import_user(root: Path, into: Workspace, report: ImportReport, *, rep
         report.imported.append(name)
         if (title, description) != (entry.title, entry.description):
             report.shortened.append(name)
+    no_text = await asyncio.to_thread(lambda: [each for place in _places(root) for each in _no_text(place)])
+    report.left += [(f"{into.user_id}: {name}", "It is not UTF-8 text.") for name in no_text]
     try:
         await _import_rules(root, into, report)
     except MemoryStoreError as error:
@@ -106,14 +108,30 @@ async def _import_user(root: Path, into: Workspace, report: ImportReport, *, rep
 
 async def _entries(root: Path) -> AsyncIterator[MemoryEntry]:
     """The oldest first, so that the newest stays the newest."""
-    beside = not await asyncio.to_thread((root / "memory").is_dir)
-    for directory in ("", _CANDIDATES) if beside else ("memory", _CANDIDATES):
-        if directory and not await asyncio.to_thread((root / directory).is_dir):
-            continue
+    for folder in await asyncio.to_thread(_places, root):
+        directory = folder.relative_to(root).as_posix() if folder != root else ""
         place = Workspace.folder(root, WorkspaceConfig(memory_dir=directory), embedder=None)
         for each in (await place.list_entries())[::-1]:
             if not each.file.startswith(f"{_CANDIDATES}/"):
                 yield await place.read_entry(each.file)
+
+
+def _places(root: Path) -> list[Path]:
+    """Where a user's entries are, and the candidates."""
+    entries = root / "memory"
+    return [each for each in (entries if entries.is_dir() else root, root / _CANDIDATES) if each.is_dir()]
+
+
+def _no_text(folder: Path) -> list[str]:
+    """What looks like an entry, but is passed over by a memory."""
+    found = []
+    for each in sorted(folder.glob("[!.]*.md")):
+        if each.name not in (WorkspaceConfig().agent_md, WorkspaceConfig().memory_md) and each.is_file():
+            try:
+                each.read_bytes().decode()
+            except UnicodeDecodeError:
+                found.append(each.name)
+    return found
 
 
 def _fitted(entry: MemoryEntry) -> tuple[str, str, str]:
