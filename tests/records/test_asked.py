@@ -13,6 +13,7 @@ from memshelf.records.model import NewRecord
 from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.index import Entry, RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
+from memshelf.records.retrieval.postings import Postings
 from memshelf.records.retrieval.question import asked, understand
 from memshelf.records.retrieval.scoring import Scorer
 from memshelf.records.retrieval.terms import pack, query_terms, term_hash, terms
@@ -189,6 +190,40 @@ async def test_what_is_asked_of_a_time_alone_recalls_what_is_of_it(question):
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("embedder", ["default", None])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is Kowalsky?", "who is kowlaski", "what does Kowaslki do", "Kowallski", "Kowlski?",
+        "Which patrner lives in Krakow?", "the partnr in Krakow",
+    ],
+)  # fmt: skip
+async def test_a_word_with_one_letter_wrong_is_found_as_what_a_record_has(question, embedder):
+    others = [f"{name} Novak sells insurance." for name in ("Anna", "Peter", "Jonas", "Marie", "Otto")]
+    async with await _store([*others, "Our partner Kowalski lives in Krakow.", *_FACTS], embedder) as store:
+        assert await _first(store, question) == "Our partner Kowalski lives in Krakow."
+
+
+async def test_a_word_that_a_record_has_is_not_taken_for_another():
+    async with await _store(["Ann will paint the fence.", "Ben will point at the fence."], None) as store:
+        assert [found.text for found in await store.search("paint", limit=5)] == ["Ann will paint the fence."]
+        assert await store.search("heron", limit=5) == []
+
+
+@pytest.mark.parametrize("at_once", [1, 100])
+def test_the_postings_tell_which_terms_any_record_has(at_once):
+    postings, texts = Postings(), [f"word{number} and others" for number in range(100)]
+    for first in range(0, 100, at_once):
+        postings.add(first, [pack(text) for text in texts[first : first + at_once]])
+    asked_for = [term_hash(term) for term in ("word7", "nothing", "other", "word99", "word100")]
+    assert postings.held(asked_for) == [term for term in asked_for if postings.of(term)]
+    assert len(postings.held(asked_for)) == 3
+    assert Postings().held(asked_for) == []
+    nothing = Postings()
+    nothing.add(0, [b""] * 100)
+    assert nothing.held(asked_for) == []
 
 
 @pytest.mark.parametrize("question", ["老韩是谁", "老韩在哪"])

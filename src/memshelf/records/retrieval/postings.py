@@ -43,6 +43,17 @@ class Postings:
             found.frombytes(each[first:end].astype(np.uint32).tobytes())
         return found
 
+    def held(self, terms: Sequence[int]) -> list[int]:
+        """Those of the terms that any record has, or had."""
+        held = [term for term in terms if term in self._lists]
+        if self._sorted:
+            wanted = np.array(terms, np.uint64)
+        for each in self._sorted:
+            at = each.searchsorted(wanted << np.uint64(32))
+            found = each[np.minimum(at, len(each) - 1)] >> np.uint64(32) == wanted
+            held += [term for term, there in zip(terms, found.tolist(), strict=True) if there]
+        return list(dict.fromkeys(held))
+
     def add(self, first: int, records: Sequence[bytes]) -> None:
         """Add the records of the slots from `first` on, each with its packed terms."""
         if np is not None and len(records) >= _WORTH_SORTING:
@@ -59,6 +70,8 @@ class Postings:
 
     def _add_sorted(self, first: int, records: Sequence[bytes]) -> None:
         packed = np.frombuffer(b"".join(records), np.uint32).astype(np.uint64)
+        if not len(packed):  # records of signs only
+            return
         lengths = [len(each) // TERM_BYTES for each in records]
         slots = np.repeat(np.arange(first, first + len(records), dtype=np.uint64), lengths)
         # One sort by term, then slot; a stable sort by term alone is several times slower.

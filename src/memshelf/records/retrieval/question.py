@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from memshelf.embedding.text import EMBEDDED_CHARS, MOST_SENTENCES, sentences
 from memshelf.matching import folded
+from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.terms import Asked, query_terms, term_hash
+from memshelf.records.retrieval.terms import Asked, long_words, misspelt, query_terms, term_hash
 from memshelf.records.retrieval.times import named_days, read_times
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = ["Meaning", "Question", "Sentence", "asked", "understand", "wall_clock
 
 _MOST_TERMS = 256
 _SHORTEST = 3
+_MOST_MENDED, _MOST_MEANT = 8, 3
 _SOMEBODY = re.compile(
     r"\b(?:i|my|mine|we|our|ours|us|he|his|him|she|her|hers|they|them|their|users?)\b|(?<![帮给请])[我他她咱]|用户",
     re.IGNORECASE,
@@ -110,7 +112,7 @@ def _sentence(
     text: str, meaning: Meaning | None, index: RecordIndex, now: datetime, *, asks: bool, of_days: bool
 ) -> Sentence:
     named = [number for name, number in index.speaker_names.items() if name in text.casefold()]
-    terms = query_terms(text)
+    terms = _mended(query_terms(text), text, index)
     times, rest = read_times(text, now.date(), _years(index, now))
     dated = next(dates(folded(text)), None) is not None
     # A day of the calendar is a term of the question itself, which says more.
@@ -128,6 +130,18 @@ def _sentence(
         asks,
         meaning,
     )
+
+
+def _mended(terms: dict[int, Asked], text: str, index: RecordIndex) -> dict[int, Asked]:
+    """The terms, with words of records in the place of misspelt ones: those that none has, and some have but for one
+    letter. They count for less, as they may be other words."""
+    unknown = (word for word in long_words(text) if not index.postings.held([term_hash(word)]))
+    for word in islice(unknown, _MOST_MENDED):
+        meant = index.postings.held(misspelt(word))
+        if term_hash(word) in terms and 0 < len(meant) <= _MOST_MEANT:
+            del terms[term_hash(word)]
+            terms |= dict.fromkeys(meant, Asked(weights.MISSPELT / len(meant), sure=True))
+    return terms
 
 
 def _years(index: RecordIndex, now: datetime) -> range:

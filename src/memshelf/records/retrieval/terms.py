@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from memshelf.matching import folded
 from memshelf.records.retrieval.dates import dates
 
 __all__ = [
-    "COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "Asked", "joins", "pack", "query_terms", "term_hash",
-    "terms",
+    "COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "Asked", "joins", "long_words", "misspelt", "pack",
+    "query_terms", "term_hash", "terms",
 ]  # fmt: skip
 
 INDEXED_CHARS = 32_000
@@ -28,6 +29,8 @@ TERM_BYTES = 4
 
 _CHARACTER_WEIGHT, _JOINED_WEIGHT, _DATE_PART_WEIGHT, _DAY_WEIGHT = 0.3, 0.9, 0.1, 2.5
 _IDENTIFIER_WEIGHT = _DATE_WEIGHT = 4.0
+
+_LONG_WORD = 5
 
 _BEGINNING = 7
 """Long identifiers are also found by so many of their first characters, as commits are named."""
@@ -174,6 +177,23 @@ def query_terms(text: str) -> dict[int, Asked]:
         if day.year:
             found[term_hash(day.term)] = Asked(_DATE_WEIGHT, sure=False)
     return found
+
+
+def long_words(text: str) -> list[str]:
+    """The terms of a question that are words of some length in Latin letters."""
+    words = (_stem(run) for run in _RUN.findall(folded(text)) if run.isascii() and run.isalpha() and run not in _STOP)
+    return [word for word in dict.fromkeys(words) if len(word) >= _LONG_WORD]
+
+
+def misspelt(word: str) -> list[int]:
+    """The hashes of all that a word may be if one letter is wrong, missing, too much or in its neighbour's place."""
+    near = []
+    for at in range(1, len(word) + 1):  # the first letter is seldom the wrong one
+        head, tail, rest = word[:at], word[at:], word[at + 1 :]
+        near += [head + rest, head + tail[1:2] + tail[:1] + tail[2:]]
+        near += [head + letter + tail for letter in ascii_lowercase]
+        near += [head + letter + rest for letter in ascii_lowercase]
+    return list(map(term_hash, dict.fromkeys(near)))
 
 
 def _asked(term: str) -> Asked:

@@ -27,6 +27,9 @@ SENTENCE = 0.5
 AFTER_QUESTION, AFTER_TURN = 1.0, 0.1
 """The share of the score of the turn before: most, when that one asks and this one answers."""
 
+MISSPELT = 0.7
+"""A word that differs in one letter from one of the question, which no record has as it is written there."""
+
 PASSAGE, THREAD = 1.0, 0.6
 """Words found within two turns of a turn, and anywhere in its thread."""
 
