@@ -262,3 +262,22 @@ def test_a_mistyped_command_is_answered_with_the_one_that_is_meant(run):
     assert (mistyped.code, "'fles'" in mistyped.err) == (2, True)
     if hasattr(click, "NoSuchCommand"):  # from 8.4 on, click knows which one is meant
         assert "'files'" in mistyped.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "files create a.md x --memory ADDRESS", "files ls --memory ADDRESS", "files append a.md x --memory ADDRESS",
+        "records import ADDRESS --memory m.db", "records add x --memory ADDRESS", "workspace import ADDRESS",
+        "workspace add tea x --workspace ADDRESS", "workspace list --workspace ADDRESS",
+        "threads list --threads ADDRESS", "stores list --data ADDRESS", "serve --data ADDRESS",
+        "chat --memory x=ADDRESS --model openai-responses:gpt-5", "search tea --memory ADDRESS",
+    ],
+)  # fmt: skip
+def test_an_address_where_a_path_is_meant_is_not_repeated_and_makes_no_folder(run, tmp_path, command):
+    before = set(tmp_path.iterdir())
+    ran = run(*command.replace("ADDRESS", "postgresql://ann:s3cret@127.0.0.1:9/db").split())
+    assert ran.code == 2
+    assert "postgresql://... is the address of a server" in ran.err
+    assert "s3cret" not in ran.err
+    assert set(tmp_path.iterdir()) == before

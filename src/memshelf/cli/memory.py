@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
@@ -45,6 +46,7 @@ Store = DirectoryFileStore | SqliteFileStore
 
 _SQLITE_HEADER = b"SQLite format 3\x00"
 _MOST_NAMED = 10
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -69,8 +71,11 @@ class Mounted:
 def disk_path(argument: str) -> Path:
     """The path that a user typed. Arguments are read as UTF-8, whatever the encoding of the system's own names.
 
-    A `~` at its beginning is the home of the user: not every shell replaces it behind a `=`, or in a variable.
+    A `~` at its beginning is the home of the user: not every shell replaces it behind a `=`, or in a variable. The
+    address of a server is no folder, but a usage error, which does not repeat it, as it may have a password.
     """
+    if address := _ADDRESS.match(argument):
+        raise click.UsageError(f"{address[0]}... is the address of a server; a path on this machine is meant here.")
     path = Path(os.path.expanduser(os.fsdecode(argument.encode(errors="surrogateescape"))))
     return path.absolute() if str(path).startswith("~") else path  # `./~` is no home
 
