@@ -369,7 +369,8 @@ async def test_what_names_a_day_is_found_by_it_in_both_languages(question, embed
 
 _DIARY = [
     "Dentist on 2026-05-27.", "5月28日飞成都。", "Piano recital: June 2nd, 2026.",
-    "Tax papers were due on 30 April 2026.", "车辆年检定在2026年6月20日。", "Book fair in Leipzig on 2024-05-28.",
+    "Tax papers were due on 30 April 2026.", "车辆年检定在2026年6月20日。", "The passport expires on 2027-01-19.",
+    "Book fair in Leipzig on 2024-05-28.",
 ]  # fmt: skip
 """Asked on a Wednesday, the 20th of May 2026."""
 
@@ -381,7 +382,7 @@ _DIARY = [
         ("What do I have next week?", {0, 1}), ("下周有什么安排？", {0, 1}), ("anything in the next 10 days", {0, 1}),
         ("What is planned for next month?", {2, 4}), ("六月份要做什么？", {2, 4}), ("未来两周有什么事？", {0, 1, 2}),
         ("What happened last month?", {3}), ("上个月有过什么事？", {3}), ("What do I have in 13 days?", {2}),
-        ("Thanks for the slides. What do I have next week? No rush.", {0, 1}),
+        ("Thanks for the slides. What do I have next week? No rush.", {0, 1}), ("What is on in January?", {5}),
     ],
 )  # fmt: skip
 async def test_what_names_one_of_the_days_asked_for_is_found_whenever_it_was_noted(question, first, embedder):
@@ -392,6 +393,17 @@ async def test_what_names_one_of_the_days_asked_for_is_found_whenever_it_was_not
         await store.add_many(records)
         found = [each.text for each in await store.search(question, limit=len(first), now=_NOW)]
         assert set(found) == {_DIARY[each] for each in first}
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+@pytest.mark.parametrize(
+    "question", ["What is on in the next two weeks?", "未来两周有什么安排？", "yesterday?", "五月五日"]
+)
+async def test_a_question_may_be_asked_on_the_first_and_the_last_day_of_the_calendar(question, year):
+    day = datetime(year, *((1, 1) if year == 1 else (12, 31)), tzinfo=UTC)
+    async with InProcessRecordStore(embedder=None) as store:
+        await store.add("Dentist on 2026-05-27.", at=_NOW)
+        assert await store.search(question, limit=1, now=day) == []
 
 
 async def test_the_day_of_a_remark_does_not_bring_up_what_names_it():

@@ -15,7 +15,7 @@ from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.terms import Asked, long_words, misspelt, query_terms, term_hash
+from memshelf.records.retrieval.terms import Asked, long_words, misspelt, query_terms, term_hash, terms as terms_of
 from memshelf.records.retrieval.times import named_days, read_times
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def _sentence(
     dated = next(dates(folded(text)), None) is not None
     # A day of the calendar is a term of the question itself, which says more.
     named_in_texts = named_days(times) if of_days and not dated else {}
-    about = (term for term, asked in query_terms(rest).items() if asked.sure and asked.weight >= 1) if times else ()
+    besides = query_terms(rest) if times and any(terms_of(rest)) else {}
+    about = (term for term, asked in besides.items() if asked.sure and asked.weight >= 1)
     return Sentence(
         dict(islice(terms.items(), _MOST_TERMS)),
         times,
@@ -144,13 +145,13 @@ def _mended(terms: dict[int, Asked], text: str, index: RecordIndex) -> dict[int,
     return terms
 
 
-def _years(index: RecordIndex, now: datetime) -> range:
-    """The years that records are of: a date without a year may be in any of them."""
-    if not len(index):
-        return range(now.year, now.year + 1)
-    first, last = index.days()
-    newest = date.fromordinal(last).year
-    return range(max(date.fromordinal(first).year, newest - 20), newest + 1)
+def _years(index: RecordIndex, now: datetime) -> list[int]:
+    """The years that a date without one may be in: those that records are of, this one, and the next."""
+    years = {now.year, now.year + 1}
+    if len(index):
+        first, last = (date.fromordinal(each).year for each in index.days())
+        years.update(range(max(first, last - 20), last + 1))
+    return sorted(years)
 
 
 def wall_clock(now: datetime | None, clock: datetime) -> datetime:

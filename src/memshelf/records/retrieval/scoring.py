@@ -84,7 +84,8 @@ class Scorer:
         if sentence.speaker is not None:
             scores += weights.SPEAKER * part * (columns.speakers == sentence.speaker)
         covered = words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH
-        if covered or (sentence.dated and timeliest == 1.0):
+        told = not sentence.about and bool((named * columns.alive).any())
+        if covered or told or (sentence.dated and timeliest == 1.0):
             return scores, matched, math.inf
         evidence = weights.COVERED * words.coverage + weights.SPEAKS_OF_SOMEBODY * sentence.speaks_of_somebody
         if not sentence.about or any(map(self._index.postings.of, sentence.about)):

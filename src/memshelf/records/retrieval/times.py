@@ -46,7 +46,7 @@ def named_days(stretches: Sequence[Stretch]) -> dict[str, float]:
         if stretch.last - stretch.first >= _LONGEST_NAMED or len(named) >= _MOST_NAMED:
             continue
         says = specificity(stretch)
-        for each in map(date.fromordinal, range(stretch.first, stretch.last + 1)):
+        for each in map(date.fromordinal, range(stretch.first, min(stretch.last, date.max.toordinal()) + 1)):
             for year, share in ((each.year, says), (None, _WITHOUT_YEAR * says)):
                 term = day_term(year, each.month, each.day)
                 named[term] = max(share, named.get(term, 0.0))

@@ -68,7 +68,7 @@ It may also be the time that the question is about: counting no such time at all
 
 COVERED_ENOUGH, WORDS_ENOUGH = 0.5, 2
 """A record that has half of the words of the question, by rarity, or two of them, is an answer in any case; so is one
-of the day that the question names in full."""
+of the day that it names in full, and one that names a day of those that it is for, if it is for nothing else."""
 
 REPLACED = 1.0
 """How far a record falls behind the one that replaces it."""
