@@ -94,6 +94,17 @@ async def test_an_older_database_says_the_same_as_before(databases):
         assert database.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall() == schema
 
 
+async def test_an_older_database_with_vectors_of_a_version_that_is_gone_opens_and_says_what_is_wrong(databases):
+    _, path = databases
+    with closing(sqlite3.connect(path)) as intruder, intruder:
+        intruder.execute("DELETE FROM file_versions WHERE id = (SELECT version_id FROM file_vectors LIMIT 1)")
+    async with SqliteFileStore(path) as store, SqliteFileStore(path, "other") as other:
+        assert not all([(await each.verify()).intact for each in (store, other)])
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT count(*) FROM file_vectors").fetchone() == (2,)
+        assert database.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
 async def test_an_older_database_goes_on_where_it_stood(databases):
     _, path = databases
     async with SqliteFileStore(path) as store:

@@ -393,6 +393,31 @@ async def test_a_commit_to_a_file_that_is_removed_meanwhile_is_an_unknown_outcom
     assert "removed" in error.message
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_is_gone_as_soon_as_it_is_opened_takes_no_write(tmp_path, monkeypatch, replaced):
+    def connect_and_lose(path, **options):
+        connection = connect(path, **options)
+        for file in tmp_path.glob("some.db*"):
+            file.unlink()
+        if replaced:
+            connect(path, **options).close()
+        return connection
+
+    connect, user = sqlite_connection.connect, User()
+    connect(str(tmp_path / "some.db"), durable=True, query_only=False).close()
+    database = Database.shared(tmp_path / "some.db", user, durable=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("memshelf.storage.sqlite_threads.connect", connect_and_lose)
+        await refused(
+            "write_unconfirmed", database.write(lambda connection: connection.execute("CREATE TABLE words (a)"))
+        )
+    assert database.generation() == 1
+    await database.write(lambda connection: connection.execute("CREATE TABLE words (word TEXT)"))
+    await database.write(insert("new"))
+    assert await words(database) == ["new"]
+    await database.release(user)
+
+
 @pytest.mark.parametrize("closing", ["", "await store.aclose()"])
 def test_the_interpreter_exits_without_hanging_or_losing_what_was_answered(tmp_path, closing):
     script = f"""

@@ -6,12 +6,15 @@ import asyncio
 import errno
 import os
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from forked import fork, in_child
 from memshelf import Origin, SqliteFileStore
-from memshelf.storage.sqlite_connection import CHECKPOINT_PAGES
+from memshelf.storage.sqlite_connection import CHECKPOINT_PAGES, connect
+from memshelf.storage.sqlite_log import LogRoom
 
 ORIGIN = Origin()
 PAGE = 4096 + 24
@@ -99,6 +102,42 @@ async def test_a_full_disk_gets_its_room_back(path, monkeypatch, refused):
         assert before < max(sizes) < 600
         assert len(set(sizes)) > 40
         assert (await store.verify()).intact
+
+
+async def test_a_disk_with_room_for_a_part_gets_it_back(path, monkeypatch):
+    really, asked = os.pwrite, []
+
+    def in_part(file, room, end):
+        asked.append(len(room))
+        return really(file, room[: len(room) // 2], end)
+
+    async with SqliteFileStore(path) as store:
+        monkeypatch.setattr(os, "pwrite", in_part)
+        sizes = await write(store, "a.md", 50)
+        assert len(asked) == 1
+        assert len(set(sizes)) == 50
+        assert (await store.verify()).intact
+
+
+async def test_a_log_that_was_emptied_meanwhile_stays_empty(path, monkeypatch):
+    really, looks = os.pread, []
+
+    def empty_after_the_first_look(*where):
+        looks.append(really(*where))
+        if len(looks) == 1:
+            with closing(sqlite3.connect(path)) as other:
+                assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+        return looks[0]
+
+    with closing(connect(os.fspath(path), durable=True, query_only=False)) as connection:
+        connection.execute("CREATE TABLE numbers (number)")
+        connection.executemany("INSERT INTO numbers VALUES (zeroblob(4000))", [()] * 150)
+        room = LogRoom(os.fspath(path), connection)
+        monkeypatch.setattr(os, "pread", empty_after_the_first_look)
+        room.make()
+        room.close()
+        assert any(looks[0])
+        assert os.stat(f"{path}-wal").st_size == 0
 
 
 async def test_an_erasure_leaves_an_empty_log(path):

@@ -70,12 +70,18 @@ class LogRoom:
         except sqlite3.OperationalError:
             return  # it is theirs now: another time
         try:
-            end = os.fstat(file).st_size
-            try:
-                os.pwrite(file, bytes(_STEP * self._page), end)
-                os.fsync(file)
-            except OSError:
-                os.ftruncate(file, end)  # what is left of the disk is for what people write
-                raise
+            if self._is_short(file):  # still, now that nobody else empties or lengthens it
+                self._append(file, bytes(_STEP * self._page))
         finally:
             self._connection.execute("ROLLBACK")
+
+    def _append(self, file: int, room: bytes) -> None:
+        end, done = os.fstat(file).st_size, False
+        try:
+            if os.pwrite(file, room, end) == len(room):
+                os.fsync(file)
+                done = True
+        finally:
+            if not done:  # what is left of the disk is for what people write
+                os.ftruncate(file, end)
+                self.close()

@@ -90,8 +90,9 @@ class Session:
 
     def open(self) -> Connection:
         if self._connection is None:
+            before = identify(self._path)  # what is put in its place meanwhile is not what is opened
             self._connection = connect(self._path, durable=self._durable, query_only=self.query_only)
-            self.identity, self.log = identify(self._path), identify(f"{self._path}-wal")
+            self.identity, self.log = before or identify(self._path), identify(f"{self._path}-wal")
         return self._connection
 
     def _close(self) -> None:

@@ -44,6 +44,8 @@ class Writer(Session):
         connection = super().open()
         if self._room is None and self._durable:
             self._room = LogRoom(self._path, connection)
+            if identify(self._path) != self.identity:
+                self._room.close()  # it may be the log of another file
         return connection
 
     def _close(self) -> None:

@@ -60,7 +60,8 @@ CREATE TABLE file_vectors (
 
 CREATE INDEX file_vectors_by_version ON file_vectors (version_id);
 
-INSERT INTO file_vectors SELECT memory_id, version_id, maker, vectors FROM vectors;
+INSERT INTO file_vectors SELECT memory_id, version_id, maker, vectors FROM vectors
+WHERE version_id IN (SELECT id FROM file_versions);
 
 DROP TABLE vectors;
 
