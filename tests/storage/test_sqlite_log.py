@@ -86,13 +86,16 @@ async def test_processes_that_make_room_at_once_keep_what_each_other_wrote(path)
         assert [(await store.read(each)).text for each in ours] == ["149 " * 200] * 2
 
 
-@pytest.mark.parametrize("refused", ["pwrite", "fsync"])
-async def test_a_full_disk_gets_its_room_back(path, monkeypatch, refused):
+NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(("refused", "error"), [("pwrite", NO_SPACE), ("fsync", NO_SPACE), ("pwrite", MemoryError())])
+async def test_a_full_disk_gets_its_room_back(path, monkeypatch, refused, error):
     asked = []
 
     def full(*_):
         asked.append(log_pages(path))
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise error
 
     async with SqliteFileStore(path) as store:
         before = (await write(store, "a.md", 1))[-1]

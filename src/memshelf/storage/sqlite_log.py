@@ -53,7 +53,7 @@ class LogRoom:
         try:
             if self._is_short(self._file):
                 self._lengthen(self._file)
-        except (OSError, sqlite3.Error):
+        except (OSError, MemoryError, sqlite3.Error):
             self.close()
 
     def _is_short(self, file: int) -> bool:
