@@ -11,8 +11,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import example_model
 import example_service
@@ -25,6 +24,15 @@ from memshelf.agent.capabilities import records
 from memshelf.testing.mem0 import FakeMem0
 
 SECONDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Patient(RecordMemoryLimits):
+    """However busy the machine is."""
+
+    recall_seconds: float = SECONDS
+
+
 _FOR_FILES = "json_store"  # the example of a store is two files, which have a test of their own
 
 _MEM0 = "http://localhost:8888"  # the example of a mem0 server, which a test starts at another port
@@ -145,7 +153,7 @@ def test_the_first_agent_stores_a_memory_that_its_next_run_is_shown(model, capsy
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_agent_on_mem0_stores_a_record_that_its_next_run_recalls(model, capsys, language, monkeypatch):
-    monkeypatch.setattr(records, "RecordMemoryLimits", partial(RecordMemoryLimits, recall_seconds=SECONDS))
+    monkeypatch.setattr(records, "RecordMemoryLimits", Patient)
     [example] = [each for each in _examples(page("docs/record-memory.md", language)) if _MEM0 in each.text]
     fake = FakeMem0("mem0_oss")
     with in_a_thread(fake.served()) as address:
@@ -160,8 +168,7 @@ def test_the_agent_on_mem0_stores_a_record_that_its_next_run_recalls(model, caps
 def test_the_first_agent_with_record_memory_stores_a_record_that_its_next_run_recalls(
     model, capsys, language, monkeypatch
 ):
-    # However busy the machine is.
-    monkeypatch.setattr(records, "RecordMemoryLimits", partial(RecordMemoryLimits, recall_seconds=SECONDS))
+    monkeypatch.setattr(records, "RecordMemoryLimits", Patient)
     example = next(each for each in _examples(page("docs/record-memory.md", language)) if "HarnessBuilder" in each.text)
     _run([example], {"__name__": "example"}, capsys)
     asked = [str(request["input"]) for request in model.requests]
