@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from memshelf import (
@@ -52,6 +54,7 @@ RECORDS = RecordMount("records", InProcessRecordStore(embedder=None), "write")
         ("format", lambda: SqliteFileStore("a.db", format=5)),
         ("format", lambda: PlatformFileStore("https://h", "key", "store", format=5)),
         ("max_chars", lambda: SqliteRecordStore("a.db", max_chars="many")),
+        ("namespace", lambda: SqliteRecordStore("a.db", 5)),
         ("max_chars", lambda: InProcessRecordStore(max_chars=None)),
         ("model", lambda: EndpointEmbedder("http://h/v1", None, dimension=2)),
         ("dimension", lambda: EndpointEmbedder("http://h/v1", "model", dimension="2")),
@@ -63,3 +66,10 @@ def test_an_argument_of_another_type_is_refused_by_name(tmp_path, monkeypatch, n
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TypeError, match=rf"^`{name}` is of type .+, not \w+\.$"):
         make()
+
+
+@pytest.mark.parametrize("now", ["2026-01-01", date(2026, 1, 1), 5])
+async def test_a_time_of_a_search_is_a_datetime(now):
+    async with InProcessRecordStore(embedder=None) as store:
+        with pytest.raises(TypeError, match=r"^`now` is of type datetime or None, not \w+\.$"):
+            await store.search("tea", limit=1, now=now)

@@ -87,6 +87,7 @@ def test_what_no_rule_matches_follows_the_default():
         ("allow", {3: "deny"}, "tool ID or a pattern"),
         ("allow", {"memory.file.delte": "deny"}, "no file tool has that ID"),
         ("allow", {"memory.file.x*": "deny"}, "no file tool has that ID"),
+        ("allow", {"memory.recrod.*": "ask"}, r"no tool has that ID\. There are memory\.file"),
         ("allow", {"memory_file_delete": "deny"}, "goes by its ID, memory.file.delete"),
     ],
 )

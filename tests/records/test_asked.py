@@ -383,6 +383,7 @@ _DIARY = [
         ("What is planned for next month?", {2, 4}), ("六月份要做什么？", {2, 4}), ("未来两周有什么事？", {0, 1, 2}),
         ("What happened last month?", {3}), ("上个月有过什么事？", {3}), ("What do I have in 13 days?", {2}),
         ("Thanks for the slides. What do I have next week? No rush.", {0, 1}), ("What is on in January?", {5}),
+        ("What is between May 25 and May 30?", {0, 1}), ("下下个星期有什么计划", {2}), ("六月二日有什么安排", {2}),
     ],
 )  # fmt: skip
 async def test_what_names_one_of_the_days_asked_for_is_found_whenever_it_was_noted(question, first, embedder):
@@ -404,6 +405,13 @@ async def test_a_question_may_be_asked_on_the_first_and_the_last_day_of_the_cale
     async with InProcessRecordStore(embedder=None) as store:
         await store.add("Dentist on 2026-05-27.", at=_NOW)
         assert await store.search(question, limit=1, now=day) == []
+
+
+@pytest.mark.parametrize("question", ["What do I have in May?", "五月有什么安排？", "What is planned for next week?"])
+async def test_the_only_record_is_found_by_the_day_that_it_names(question):
+    async with InProcessRecordStore() as store:
+        await store.add("Dentist on 2026-05-27.", at=_NOW - timedelta(days=90))
+        assert len(await store.search(question, limit=5, now=_NOW)) == 1
 
 
 async def test_the_day_of_a_remark_does_not_bring_up_what_names_it():

@@ -71,6 +71,13 @@ def _read(text: str) -> list[tuple[str, str]]:
         ("over the past 10 days", "2025-11-05", "2025-11-15"),
         ("in the last few weeks", "2025-10-25", "2025-11-15"),
         ("大后天", "2025-11-18", "2025-11-18"),
+        ("下下周", "2025-11-24", "2025-11-30"),
+        ("下下个月", "2026-01-01", "2026-01-31"),
+        ("下個月", "2025-12-01", "2025-12-31"),
+        ("兩週後", "2025-11-26", "2025-12-02"),
+        ("the week after next", "2025-11-24", "2025-11-30"),
+        ("the month before last", "2025-09-01", "2025-09-30"),
+        ("December 14-18, 2025", "2025-12-14", "2025-12-18"),
         ("明晚", "2025-11-16", "2025-11-16"),
         ("未来两周", "2025-11-15", "2025-11-29"),
         ("接下来的10天", "2025-11-15", "2025-11-25"),
@@ -91,6 +98,20 @@ def test_an_expression_means_these_days(text, first, last):
 )  # fmt: skip
 def test_other_words_mean_no_time(text):
     assert _read(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["between 2025-12-14 and 2025-12-18", "from 2025-12-14 to Dec 18, 2025", "2025年12月14日—2025年12月18日",
+     "14.12.2025 - 18.12.2025"],
+)  # fmt: skip
+def test_days_from_one_to_another_are_those_between_as_well(text):
+    assert _read(text)[0] == ("2025-12-14", "2025-12-18")
+
+
+def test_two_days_are_not_those_between():
+    assert _read("2025-12-14 and 2025-12-18") == [("2025-12-14", "2025-12-14"), ("2025-12-18", "2025-12-18")]
+    assert _read("between us, yesterday and today") == [("2025-11-14", "2025-11-14"), ("2025-11-15", "2025-11-15")]
 
 
 def test_a_date_without_a_year_is_of_every_year_there_are_records_of():

@@ -147,7 +147,9 @@ def _check_rule(rule: str) -> None:
         raise ValueError(f"A tool permission rule is a tool ID or a pattern such as memory.file.*, not {rule!r}.")
     if rule in _TOOL_IDS:
         raise ValueError(_by_id(rule, _TOOL_IDS[rule]))
-    for kind in ("file", "record", "workspace"):
-        known = [id for id in [*_TOOL_IDS.values(), *_WORKSPACE_IDS] if id.startswith(f"memory.{kind}.")]
-        if rule.startswith(f"memory.{kind}.") and not any(_matches(rule, id) for id in known):
-            raise ValueError(f"Tool permission {rule}: no {kind} tool has that ID. There are {', '.join(known)}.")
+    known = [*_TOOL_IDS.values(), *_WORKSPACE_IDS]
+    if rule.startswith("memory.") and not any(_matches(rule, id) for id in known):
+        kind = rule.split(".")[1]
+        meant = [id for id in known if id.startswith(f"memory.{kind}.")]
+        which = f"{kind} tool" if meant else "tool"
+        raise ValueError(f"Tool permission {rule}: no {which} has that ID. There are {', '.join(meant or known)}.")

@@ -134,6 +134,7 @@ class Recall:
 
         `evidence` is what the caller knows to speak for the query, besides what `Scorer` finds; see `weights.FLOOR`.
         """
+        moment = wall_clock(now, clock)
         if is_blank(query):
             return []
         # Half a surrogate pair has no meaning, and no model takes it.
@@ -143,7 +144,6 @@ class Recall:
             return []
         self.say_what_is_missing()
         meanings = await self._meanings_in_time(texts)
-        moment = wall_clock(now, clock)
 
         def rank() -> list[tuple[int, float]]:
             index = self.index

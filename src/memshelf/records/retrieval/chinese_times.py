@@ -21,10 +21,13 @@ from memshelf.records.retrieval.days import (
     year,
 )
 
-__all__ = ["chinese_times", "number"]
+__all__ = ["TRADITIONAL", "chinese_times", "number"]
 
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "几": 3}
 _NUMBER = r"[0-9]{1,3}|[一二三四五六七八九十]{1,3}"
+TRADITIONAL = str.maketrans("個週後號內這兩幾過來節禮頭誕陽", "个周后号内这两几过来节礼头诞阳")
+"""What time expressions are written with besides, one character for one."""
+
 _YEAR_WORDS = {"前年": -2, "去年": -1, "今年": 0, "明年": 1}
 _YEAR = r"(?:(?P<year>(?:19|20)[0-9]{2}|[一二][〇零一二三四五六七八九]{3})\s*年|(?P<relative_year>前年|去年|今年|明年))"
 _MONTH_PARTS: dict[str, Part] = {
@@ -39,7 +42,7 @@ _DAY_WORDS = {
     "大前天": -3, "前天": -2, "昨天": -1, "昨日": -1, "昨晚": -1, "今天": 0, "今日": 0, "今早": 0, "今晚": 0,
     "明天": 1, "明日": 1, "明早": 1, "明晚": 1, "后天": 2, "大后天": 3,
 }  # fmt: skip
-_OFFSETS = {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1}
+_OFFSETS = {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2}
 _BACK = frozenset(("过去", "最近", "近"))
 _UNITS = {"天": 1, "日": 1, "周": 7, "星期": 7, "礼拜": 7, "月": 30, "年": 365}
 # Feasts of the lunar calendar move: the days that they can fall on.
@@ -59,8 +62,8 @@ _DATE = re.compile(
 )
 _WHOLE_YEAR = re.compile(rf"{_YEAR}(?!\s*的?(?:{_NUMBER})\s*月)年?(?P<part>上半年|下半年|[春夏秋冬]天|初|中|底|末)?")
 _DAY = re.compile("|".join(sorted(_DAY_WORDS, key=len, reverse=True)))
-_WEEK = re.compile(r"(?P<offset>上上|上|这|本|下)个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?")
-_MONTH = re.compile(r"(?P<offset>上上|上|这|本|下)个?月(?P<part>初|中|底|末)?")
+_WEEK = re.compile(r"(?P<offset>上上|上|这|本|下下|下)个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?")
+_MONTH = re.compile(r"(?P<offset>上上|上|这|本|下下|下)个?月(?P<part>初|中|底|末)?")
 _SO_MANY = rf"(?P<count>{_NUMBER}|[两几])\s*个?(?P<unit>{'|'.join(_UNITS)})"
 _AGO = re.compile(f"{_SO_MANY}(?:之|以)?(?P<direction>前|后)")
 _SPAN = re.compile(f"(?P<offset>过去|最近|近|未来|接下来|今后|往后)的?这?{_SO_MANY}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 
 from memshelf.records.retrieval.days import (
     Context,
@@ -58,7 +59,8 @@ _ISO = re.compile(rf"(?<![\d-])(?P<year>{_YEAR})[-/.](?P<month>\d\d?)(?:[-/.](?P
 _DATE = re.compile(
     rf"\b(?:(?P<part>{'|'.join(_PARTS)})[ -]+)?(?:(?P<day>\d\d?)(?:st|nd|rd|th)?(?: of)?,? +)?"
     rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\b\.?"
-    rf"(?:,? +(?:the )?(?P<day_after>\d\d?)(?:st|nd|rd|th)?\b(?!\d))?(?:,?(?: of)? *(?P<year>{_YEAR})\b)?",
+    rf"(?:,? +(?:the )?(?P<day_after>\d\d?)(?:st|nd|rd|th)?\b(?!\d)"
+    rf"(?: ?[-–] ?(?P<last_day>\d\d?)\b(?![-/.\d]))?)?(?:,?(?: of)? *(?P<year>{_YEAR})\b)?",
     re.IGNORECASE,
 )
 _SEASON = re.compile(
@@ -70,6 +72,7 @@ _DAY = re.compile(rf"\b(?:{'|'.join(_DAYS)})\b", re.IGNORECASE)
 _RELATIVE = re.compile(
     rf"\b(?P<offset>{'|'.join(_OFFSETS)}) (?P<unit>weekend|week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE
 )
+_AFTER_NEXT = re.compile(r"\bthe (?P<unit>week|weekend|month|year) (?P<direction>after next|before last)\b", re.I)
 _COUNTED = rf"(?P<count>\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (?P<unit>{'|'.join(_UNITS)})s?"
 _AWAY = re.compile(rf"\b(?P<ahead>in )?{_COUNTED}\b(?P<direction> ago| from now)?", re.IGNORECASE)
 _SPAN = re.compile(rf"\b(?P<offset>{'|'.join(_OFFSETS)}) {_COUNTED}\b", re.IGNORECASE)
@@ -92,7 +95,10 @@ def english_times(text: str, context: Context) -> Iterator[Found]:
     for match in _DAY.finditer(text):
         yield _found(match, [around(context.today, _DAYS[match[0].lower()], 1)])
     for match in _RELATIVE.finditer(text):
-        yield _found(match, [_relative(match, context)])
+        yield _found(match, [_relative(match["unit"].lower(), _OFFSETS[match["offset"].lower()], context.today)])
+    for match in _AFTER_NEXT.finditer(text):
+        offset = 2 if match["direction"].lower() == "after next" else -2
+        yield _found(match, [_relative(match["unit"].lower(), offset, context.today)])
     for match in _AWAY.finditer(text):
         if match["direction"] or match["ahead"]:
             days = -_counted(match) if (match["direction"] or "").lower() == " ago" else _counted(match)
@@ -126,7 +132,9 @@ def _names_a_month(match: re.Match[str]) -> bool:
 def _date(match: re.Match[str], year: int) -> Stretch | None:
     number = MONTHS[match["month"].lower()]
     if match["day"] or match["day_after"]:
-        return day(year, number, int(match["day"] or match["day_after"]))
+        first = day(year, number, int(match["day"] or match["day_after"]))
+        last = day(year, number, int(match["last_day"])) if match["last_day"] else None
+        return Stretch(first.first, last.last) if first and last and first.first <= last.last else first
     return month(year, number, _PARTS[match["part"].lower()] if match["part"] else (1, 31))
 
 
@@ -141,9 +149,7 @@ def _season(match: re.Match[str], context: Context) -> list[Stretch | None]:
     return [months(number, first, last) for number in context.years]
 
 
-def _relative(match: re.Match[str], context: Context) -> Stretch | None:
-    offset, unit = _OFFSETS[match["offset"].lower()], match["unit"].lower()
-    today = context.today
+def _relative(unit: str, offset: int, today: date) -> Stretch | None:
     if unit == "year":
         return year(today.year + offset)
     if unit == "month":

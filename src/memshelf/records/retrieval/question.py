@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING
 
+from memshelf.arguments import checked_argument
 from memshelf.embedding.text import EMBEDDED_CHARS, MOST_SENTENCES, sentences
 from memshelf.matching import folded
 from memshelf.records.retrieval import weights
@@ -115,15 +116,15 @@ def _sentence(
     terms = _mended(query_terms(text), text, index)
     times, rest = read_times(text, now.date(), _years(index, now))
     dated = next(dates(folded(text)), None) is not None
-    # A day of the calendar is a term of the question itself, which says more.
-    named_in_texts = named_days(times) if of_days and not dated else {}
     besides = query_terms(rest) if times and any(terms_of(rest)) else {}
-    about = (term for term, asked in besides.items() if asked.sure and asked.weight >= 1)
+    about = [term for term, asked in besides.items() if asked.sure and asked.weight >= 1]
+    # A day of the calendar is a term of the question itself, which is enough if there are other words.
+    days = times if of_days and not (dated and about) else ()
     return Sentence(
         dict(islice(terms.items(), _MOST_TERMS)),
         times,
-        {term_hash(term): says for term, says in named_in_texts.items()},
-        list(islice(about, _MOST_TERMS)),
+        {term_hash(term): says for term, says in named_days(days).items()},
+        about[:_MOST_TERMS],
         (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
         dated,
         named[0] if len(named) == 1 else None,
@@ -155,6 +156,7 @@ def _years(index: RecordIndex, now: datetime) -> list[int]:
 
 
 def wall_clock(now: datetime | None, clock: datetime) -> datetime:
-    """`now`, or the clock's time; without a zone it is UTC."""
+    """`now`, or the clock's time; without a zone it is UTC. `TypeError` for what is no datetime, such as a date."""
+    checked_argument("now", now, datetime, None)
     moment = now if now is not None else clock
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

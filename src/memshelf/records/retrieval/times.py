@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from datetime import date
+from functools import partial
+from itertools import pairwise, starmap
 
-from memshelf.records.retrieval.chinese_times import chinese_times
+from memshelf.records.retrieval.chinese_times import TRADITIONAL, chinese_times
 from memshelf.records.retrieval.dates import dates, day_term
 from memshelf.records.retrieval.days import Context, Found, Stretch, day
 from memshelf.records.retrieval.english_times import english_times
@@ -14,6 +17,7 @@ from memshelf.records.retrieval.english_times import english_times
 __all__ = ["closeness", "fading", "named_days", "read_times", "specificity"]
 
 _MOST_STRETCHES = 64
+_FROM_TO, _AND = re.compile(r"\s*(?:to|until|till|through|[-–—~～]|到|至)\s*"), re.compile(r"\s+and\s+")
 _LONGEST_NAMED, _MOST_NAMED = 31, 200
 _WITHOUT_YEAR = 0.7
 
@@ -24,16 +28,29 @@ def read_times(text: str, today: date, years: Iterable[int]) -> tuple[list[Stret
     `today` is what relative expressions count from; a date without a year is of each of the `years`.
     """
     context = Context(today, tuple(years))
+    text = text.translate(TRADITIONAL)
     found = [each for find in (chinese_times, english_times) for each in find(text, context)]
     for named in dates(text):
         if not any(each.start < named.end and named.start < each.end for each in found):
             days = (day(year, named.month, named.day) for year in context.or_any(named.year))
             found.append(Found(tuple(each for each in days if each is not None), named.start, named.end))
+    in_order = sorted(found, key=lambda each: each.start)
+    found = [*filter(None, starmap(partial(_from_to, text), pairwise(in_order))), *found]
     stretches = dict.fromkeys(stretch for each in found for stretch in each.stretches)
     rest = list(text)
     for each in found:
         rest[each.start : each.end] = " " * (each.end - each.start)
     return list(stretches)[:_MOST_STRETCHES], "".join(rest)
+
+
+def _from_to(text: str, before: Found, after: Found) -> Found | None:
+    """The days from one expression to the next, if the text says so: "between May 3 and May 7"."""
+    between = _AND if text[: before.start].lower().endswith("between ") else _FROM_TO
+    if not between.fullmatch(text, before.end, after.start):
+        return None
+    pairs = zip(before.stretches, after.stretches, strict=False)
+    days = tuple(Stretch(first.first, last.last) for first, last in pairs if first.first < last.last)
+    return Found(days, before.start, after.end) if days else None
 
 
 def named_days(stretches: Sequence[Stretch]) -> dict[str, float]:

@@ -61,7 +61,7 @@ class SqlRecordStore:
         secrets: SecretsPolicy = "warn",
         mint: Mint | None = None,
     ) -> None:
-        if not namespace or not namespace.isprintable():
+        if not checked_argument("namespace", namespace, str) or not namespace.isprintable():
             raise ValueError(f"A namespace's name is one or more printable characters, not {namespace!r}.")
         self._engine = engine
         self._name = namespace
