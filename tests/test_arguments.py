@@ -73,3 +73,15 @@ async def test_a_time_of_a_search_is_a_datetime(now):
     async with InProcessRecordStore(embedder=None) as store:
         with pytest.raises(TypeError, match=r"^`now` is of type datetime or None, not \w+\.$"):
             await store.search("tea", limit=1, now=now)
+
+
+async def test_a_class_is_no_store_and_an_id_no_collection_of_ids(tmp_path):
+    with pytest.raises(TypeError, match="is not a RecordStore"):
+        RecordMount("records", SqliteRecordStore, "write")
+    with pytest.raises(TypeError, match="is not a FileStore"):
+        FileMount("files", SqliteFileStore, "write")
+    async with SqliteRecordStore(tmp_path / "a.db", embedder=None) as store:
+        record = await store.add("tea")
+        with pytest.raises(TypeError, match="also of one"):
+            await store.erase(record.id)
+        assert len((await store.list(limit=5)).records) == 1

@@ -37,7 +37,7 @@ class FileMount:
 
     def __post_init__(self) -> None:
         check_mount(self)
-        if not isinstance(self.store, FileStore):
+        if not isinstance(self.store, FileStore) or isinstance(self.store, type):
             raise TypeError(f"Mount {self.name}: {type(self.store).__name__} is not a FileStore.")
         if isinstance(self.always_load, str):
             raise TypeError(f"Mount {self.name}: always_load is a sequence of paths, not one string.")

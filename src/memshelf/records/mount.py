@@ -37,7 +37,7 @@ class RecordMount:
 
     def __post_init__(self) -> None:
         check_mount(self)
-        if not isinstance(self.store, RecordStore):
+        if not isinstance(self.store, RecordStore) or isinstance(self.store, type):
             raise TypeError(f"Mount {self.name}: {type(self.store).__name__} is not a RecordStore.")
         if self.admit is not None:
             self._check_admitted()

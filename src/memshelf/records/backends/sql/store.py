@@ -174,6 +174,8 @@ class SqlRecordStore:
         `delete` is a commit, and quick. This rewrites what it was in. `record_not_found`; `unavailable` when the
         records are deleted but others keep the rest from being done, which the same call then finishes.
         """
+        if isinstance(record_ids, str):
+            raise TypeError("`record_ids` is a collection of ids, also of one: [id], not a str.")
         wanted = builtins.list(dict.fromkeys(record_ids))
 
         async def deleted(namespace: Namespace) -> None:
