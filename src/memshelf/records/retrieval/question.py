@@ -26,6 +26,7 @@ __all__ = ["Meaning", "Question", "Sentence", "asked", "understand", "wall_clock
 
 _MOST_TERMS = 256
 _SHORTEST = 3
+_FEW_DAYS = 7
 _MOST_MENDED, _MOST_MEANT = 8, 3
 _SOMEBODY = re.compile(
     r"\b(?:i|my|mine|we|our|ours|us|he|his|him|she|her|hers|they|them|their|users?)\b|(?<![帮给请])[我他她咱]|用户",
@@ -118,12 +119,12 @@ def _sentence(
     dated = next(dates(folded(text)), None) is not None
     besides = query_terms(rest) if times and any(terms_of(rest)) else {}
     about = [term for term, asked in besides.items() if asked.sure and asked.weight >= 1]
-    # A day of the calendar is a term of the question itself, which is enough if there are other words.
-    days = times if of_days and not (dated and about) else ()
+    # What it is about says more than many days, or than one that is a term of the question itself.
+    few = [each for each in times if not about or (not dated and each.last - each.first < _FEW_DAYS)]
     return Sentence(
         dict(islice(terms.items(), _MOST_TERMS)),
         times,
-        {term_hash(term): says for term, says in named_days(days).items()},
+        {term_hash(term): says for term, says in named_days(few if of_days else ()).items()},
         about[:_MOST_TERMS],
         (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
         dated,

@@ -62,10 +62,10 @@ _STOP_CHARACTERS = frozenset(
 
 # What a question is asked with, and what answers it seldom has: "do you remember", 我之前说过.
 _ASKING_WORDS = (
-    "anybody anyone anything everything happen know known mention mentioned noted plan planned please recall regarding "
-    "remember remind said say scheduled something tell thing told"
+    "anybody anyone anything coming everything happen know known mention mentioned noted plan planned please recall "
+    "regarding remember remind said say scheduled something tell thing told"
 )
-_ASKING_CHARACTERS = frozenset("下前事情什关发生告诉提到过有知道记得说安排计划打算")
+_ASKING_CHARACTERS = frozenset("下前事情什关发生告诉提到过有知道记得说安排计划打算要做")
 
 _PARTICLES = frozenset("的吗呢吧啊呀嘛么我你您他她它们这那哪谁什怎")
 
