@@ -109,6 +109,13 @@ def test_days_from_one_to_another_are_those_between_as_well(text):
     assert _read(text)[0] == ("2025-12-14", "2025-12-18")
 
 
+@pytest.mark.parametrize(
+    ("simplified", "traditional"), [("圣诞节", "聖誕節"), ("国庆节", "國慶節"), ("最近几个礼拜", "最近幾個禮拜")]
+)
+def test_a_time_in_traditional_characters_is_the_same(simplified, traditional):
+    assert _read(simplified) == _read(traditional) != []
+
+
 def test_two_days_are_not_those_between():
     assert _read("2025-12-14 and 2025-12-18") == [("2025-12-14", "2025-12-14"), ("2025-12-18", "2025-12-18")]
     assert _read("between us, yesterday and today") == [("2025-11-14", "2025-11-14"), ("2025-11-15", "2025-11-15")]

@@ -25,7 +25,7 @@ __all__ = ["TRADITIONAL", "chinese_times", "number"]
 
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "几": 3}
 _NUMBER = r"[0-9]{1,3}|[一二三四五六七八九十]{1,3}"
-TRADITIONAL = str.maketrans("個週後號內這兩幾過來節禮頭誕陽", "个周后号内这两几过来节礼头诞阳")
+TRADITIONAL = str.maketrans("個週後號內這兩幾過來節禮聖誕國慶勞動婦兒", "个周后号内这两几过来节礼圣诞国庆劳动妇儿")
 """What time expressions are written with besides, one character for one."""
 
 _YEAR_WORDS = {"前年": -2, "去年": -1, "今年": 0, "明年": 1}

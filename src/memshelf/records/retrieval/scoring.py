@@ -74,21 +74,24 @@ class Scorer:
         timely = np.zeros(len(scores), np.float32)
         if sentence.times:
             timely = _in_time(columns.days(sentence.offset), sentence.times)
-        named = self._named(sentence.named)
-        matched |= named > 0
-        timeliest = float((np.maximum(timely, named) * columns.alive).max())
+        timeliest, told = float((timely * columns.alive).max()), False
         if not alone and sentence.times:  # a time that most records are of would hide what the other sentences say
             timely -= np.median(timely[columns.alive])
         meant = max(0.0, 1 - weights.ASIDE * aside) * part
-        scores += meant * (weights.TIME * timely + weights.NAMED * named)
+        scores += meant * weights.TIME * timely
+        if sentence.named:
+            named = self._named(sentence.named)
+            scores += meant * weights.NAMED * named
+            matched |= named > 0
+            nearest = float((named * columns.alive).max())
+            timeliest, told = max(timeliest, nearest), nearest > 0 and not sentence.about
         if sentence.speaker is not None:
             scores += weights.SPEAKER * part * (columns.speakers == sentence.speaker)
         covered = words.coverage >= weights.COVERED_ENOUGH or words.count >= weights.WORDS_ENOUGH
-        told = not sentence.about and bool((named * columns.alive).any())
         if covered or told or (sentence.dated and timeliest == 1.0):
             return scores, matched, math.inf
         evidence = weights.COVERED * words.coverage + weights.SPEAKS_OF_SOMEBODY * sentence.speaks_of_somebody
-        if not sentence.about or any(map(self._index.postings.of, sentence.about)):
+        if not sentence.about or self._index.postings.held(sentence.about):
             evidence += weights.IN_TIME * timeliest  # not if it asks for something of that time that no record tells
         return scores, matched, evidence
 
