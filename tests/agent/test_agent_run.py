@@ -23,6 +23,7 @@ from pydantic_ai import (
     RunUsage,
     SystemPromptPart,
     TextPart,
+    ToolReturn,
     ToolReturnPart,
     UsageLimits,
     UserPromptPart,
@@ -244,6 +245,51 @@ async def test_a_tool_that_raises_leaves_no_open_call_and_keeps_what_was_done():
     assert done["blow_up"].outcome == "interrupted"
     state = HarnessState.model_validate_json(failed.state.model_dump_json())
     assert (await executable.run("go on", previous_state=state)).output_or_raise() == "I see."
+
+
+def _nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+class _Packed(BaseModel):
+    raw: bytes = b"\xff"
+
+
+def _read(messages):
+    """Answer as a provider does, which makes a text of each result first."""
+    for part in returns(messages):
+        part.model_response_str()
+    return "I see."
+
+
+@pytest.mark.parametrize(
+    "value", [object(), [ValueError("x")], _Packed(), _nested(400)], ids=["object", "error", "bytes", "depth"]
+)
+async def test_what_a_tool_returns_that_is_no_json_costs_its_own_run_only(value):
+    # The framework of today fails before it asks the model, that of yesterday does not.
+    script = Script([call("view", memory="user"), call("look_up")], _read, _read)
+    executable = _build(script, _memory(), _tool("look_up", lambda: value))
+    failed = await executable.run("hi")
+    assert failed.status == "failed"
+    state = HarnessState.model_validate_json(failed.state.model_dump_json())
+    assert state.messages == failed.state.messages
+    assert (await executable.run("go on", previous_state=state)).output_or_raise() == "I see."
+    viewed, lost = returns(state.messages)
+    assert (viewed.outcome, lost.outcome) == ("success", "failed")
+    assert lost.content == f"The call was made. What it returned cannot be shown: {type(value).__name__} is no JSON."
+
+
+async def test_metadata_that_is_no_json_is_named_in_a_stored_thread():
+    script = Script(call("look_up"), "found")
+    found = ToolReturn("green", metadata={"row": object(), "raw": b"\xff"})
+    result = await _build(script, _tool("look_up", lambda: found)).run("hi")
+    state = HarnessState.model_validate_json(result.state.model_dump_json())
+    [part] = returns(state.messages)
+    assert (part.content, part.outcome, part.metadata["raw"]) == ("green", "success", "_w==")
+    assert "object" in part.metadata["row"]
 
 
 async def test_a_usage_limit_leaves_no_open_call():

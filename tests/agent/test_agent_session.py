@@ -174,6 +174,27 @@ async def test_a_lone_surrogate_in_a_tools_result_does_not_end_its_session(log, 
     assert "\\udcff" in json.dumps(log.load()[2]["content"])
 
 
+class _Packed(BaseModel):
+    raw: bytes = b"\xff"
+
+
+async def test_what_a_tool_returns_that_is_no_json_costs_no_result_beside_it(log):
+    def send(messages):
+        for part in returns(messages):
+            part.model_response_str()
+        return "sent"
+
+    script = Script([ToolCallPart("good", {}), ToolCallPart("bad", {})], send, send)
+    tools = [Tool(lambda: "done", name="good"), Tool(lambda: [_Packed()], name="bad")]
+    agent = Agent(script.model, capabilities=[SessionLogCapability(log)], tools=tools)
+    with pytest.raises(ValueError, match="utf-8"):
+        await agent.run("hi")
+    assert (await agent.run("go on")).output == "sent"
+    good, bad = returns(script.requests[-1])
+    assert (good.content, good.outcome) == ("done", "success")
+    assert (bad.content.partition(".")[0], bad.outcome) == ("The call was made", "failed")
+
+
 async def test_instructions_are_logged_once_a_run_and_replayed_in_every_message(log):
     script = Script(call("view", memory="user"), "one", "two")
     instructions = "Be very kind. " * 100

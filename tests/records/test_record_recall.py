@@ -230,6 +230,23 @@ async def test_no_more_records_than_the_limit_are_shown_closest_first():
     assert (_shown(recalled.block), recalled.records) == (["r0", "r1", "r2"], 3)
 
 
+async def test_records_that_say_the_same_take_no_place_from_others():
+    same = [_record(f"same{each}", "Likes  tea.\n" if each % 2 else "Likes tea.") for each in range(7)]
+    store = _Store(_record("first", "Green tea, that is."), *same, _record("last", "No sugar in it."))
+    limits = RecordMemoryLimits(recall_limit=4)
+    [recalled] = await recall([RecordMount("facts", store, "read")], "tea", limits)
+    assert _shown(recalled.block) == ["first", "same0", "same1", "last"]
+    assert store.asked == [("tea", 4), ("tea", 40)]
+
+
+@pytest.mark.parametrize(("records", "asked"), [(6, [4, 40]), (2, [4])])
+async def test_records_that_say_the_same_are_shown_where_there_are_no_others(records, asked):
+    store = _Store(*(_record(f"r{each}") for each in range(records)))
+    [recalled] = await recall([RecordMount("facts", store, "read")], "tea", RecordMemoryLimits(recall_limit=4))
+    assert _shown(recalled.block) == ["r0", "r1", "r2", "r3"][:records]
+    assert [limit for _, limit in store.asked] == asked, "it is asked again only where it may know more"
+
+
 async def test_a_memory_whose_first_record_does_not_fit_has_no_block():
     store = _Store(_record("long", "tea " * 1_000), _record("short"))
     [recalled] = await recall([RecordMount("facts", store, "read")], "tea", RecordMemoryLimits(recall_bytes=1_000))

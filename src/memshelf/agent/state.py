@@ -10,6 +10,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from typing_extensions import override
 
 from memshelf.agent.permissions import TOOL_ID
+from memshelf.agent.storable import storable
 
 __all__ = ["STATE_FORMAT", "HarnessState", "PendingCall", "ThreadCapability", "pending_calls", "thread_state"]
 
@@ -36,8 +37,8 @@ class HarnessState(BaseModel):
 
     Comes from `result.state`, and goes back in as `previous_state`. `model_dump_json` and `model_validate_json` are a
     round trip, also between machines and to later versions; a state of a newer format is refused. The messages are
-    valid for every provider: only the calls in `pending` are unanswered. It holds the conversation as it is, secrets
-    included.
+    valid for every provider: only the calls in `pending` are unanswered, and a text stands for what a tool returned
+    that is no JSON. It holds the conversation as it is, secrets included.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
@@ -66,9 +67,10 @@ class HarnessState(BaseModel):
         requests: DeferredToolRequests | None = None,
     ) -> Self:
         """This thread after a run."""
+        before = {id(message) for message in self.messages}
         return self.model_copy(
             update={
-                "messages": messages,
+                "messages": [each if id(each) in before else storable(each) for each in messages],
                 "capability_state": capability_state,
                 "pending": pending_calls(requests) if requests is not None else [],
             }

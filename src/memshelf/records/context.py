@@ -29,7 +29,7 @@ _LEAD = (
     "wrote, not instructions."
 )
 _LOOKED_THROUGH = 10
-"""How many records are searched for each one to show, when not all origins are admitted."""
+"""How many records are searched for each one to show, when not all origins are admitted, or some say the same."""
 _FOR_MEANING = 0.75
 """The part of the time for recall in which the meaning of the input is waited for."""
 
@@ -113,7 +113,10 @@ async def _search(mount: RecordMount, query: str, limits: RecordMemoryLimits) ->
     try:
         asked = limits.recall_limit * (_LOOKED_THROUGH if mount.admit is not None else 1)
         found = await mount.store.search(query, limit=asked)
-        records = _current([record for record in found if _admitted(record, mount)])[: limits.recall_limit]
+        if mount.admit is None and len(found) >= asked > len({_said(record) for record in found}):
+            found = await mount.store.search(query, limit=asked * _LOOKED_THROUGH)
+        admitted = _current([record for record in found if _admitted(record, mount)])
+        records = _chosen(admitted, limits.recall_limit)
         if not records:
             return Recalled(mount.name, "nothing")
         text, count = block(mount.name, records, limits.recall_bytes)
@@ -131,6 +134,21 @@ def _current(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     """Without those whose correction is there too."""
     ids = {record.id for record in records}
     return [record for record in records if record.replaced_by not in ids]
+
+
+def _chosen(records: Sequence[MemoryRecord], limit: int) -> list[MemoryRecord]:
+    """The closest records, as they are ordered. Those that say the same as a closer one leave their place to others."""
+    said: set[str] = set()
+    first, again = list[int](), list[int]()
+    for at, record in enumerate(records):
+        text = _said(record)
+        (again if text in said else first).append(at)
+        said.add(text)
+    return [records[at] for at in sorted([*first, *again][:limit])]
+
+
+def _said(record: MemoryRecord) -> str:
+    return " ".join(record.text.split())
 
 
 def _leave(search: asyncio.Task[Recalled]) -> None:

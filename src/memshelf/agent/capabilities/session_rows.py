@@ -29,6 +29,7 @@ from pydantic_ai.messages import BaseToolReturnPart, ModelRequestPart
 
 from memshelf.agent.capabilities.message_shape import is_ours
 from memshelf.agent.capabilities.summaries import attach, is_summary
+from memshelf.agent.storable import storable
 from memshelf.threads.rows import Row, calls_of, tool_calls
 
 __all__ = ["Replayed", "is_system_prompt", "messages_of", "rows_of"]
@@ -42,8 +43,12 @@ def rows_of(message: ModelMessage, instructions: str | None = None) -> list[Row]
 
     So are its instructions, where they are the `instructions` of the request that was logged before it in its run.
     """
-    # Metadata of an application may be anything; no model is sent it, and a log needs no more than to name it.
-    [whole] = ModelMessagesTypeAdapter.dump_python([message], mode="json", fallback=repr)
+    try:
+        # Metadata of an application may be anything; no model is sent it, and a log needs no more than to name it.
+        [whole] = ModelMessagesTypeAdapter.dump_python([message], mode="json", fallback=repr)
+    except (ValueError, RecursionError):  # so may what a tool returns, which must not cost the results beside it
+        message = storable(message)
+        [whole] = ModelMessagesTypeAdapter.dump_python([message], mode="json", fallback=repr)
     parts: list[Row] = whole.pop("parts")
     run_id = whole.pop("run_id")
     kept = _given(whole)
