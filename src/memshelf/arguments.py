@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TypeVar
 
-__all__ = ["checked_argument"]
+__all__ = ["address_in", "checked_argument", "checked_dsn", "checked_path"]
 
 T = TypeVar("T")
+
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+:)/", re.IGNORECASE)
 
 
 def checked_argument(name: str, value: T, *kinds: type | None) -> T:
@@ -16,3 +20,29 @@ def checked_argument(name: str, value: T, *kinds: type | None) -> T:
         wanted = f"{', '.join(others)} or {last}" if others else last
         raise TypeError(f"`{name}` is of type {wanted}, not {type(value).__name__}.")
     return value
+
+
+def checked_path(name: str, value: str | os.PathLike[str]) -> str:
+    """The path, with the user's home for a `~` at its beginning. `TypeError` for what is no path, `ValueError` for an
+    empty one, one that no system takes, or the address of a server, which is not repeated: it may have a password."""
+    path = checked_argument(name, os.fspath(checked_argument(name, value, str, os.PathLike)), str)
+    if not path:
+        raise ValueError(f"`{name}` is empty. For the current directory, give '.'.")
+    if "\0" in path:
+        raise ValueError(f"`{name}` is a path, and has no NUL in it.")
+    if address := address_in(path):
+        raise ValueError(f"`{name}` is a path on this machine; {address} is the address of a server.")
+    return os.path.expanduser(path)
+
+
+def address_in(path: str) -> str | None:
+    """How an address begins that was given for a path, such as `https://...`; the rest of it may be a secret."""
+    found = _ADDRESS.match(path)  # a `Path` has made one slash of two
+    return f"{found[1]}//..." if found is not None else None
+
+
+def checked_dsn(dsn: str) -> str:
+    """The address of a PostgreSQL database. `ValueError` for what does not begin like one; it is not repeated."""
+    if not checked_argument("dsn", dsn, str).startswith(("postgresql://", "postgres://")):
+        raise ValueError('The DSN of a PostgreSQL database begins with "postgresql://".')
+    return dsn

@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import Held
 from responses_api import function_call, message
-
-from conftest import Held
 
 MEMORY = ("-m", "user=user.db")
 

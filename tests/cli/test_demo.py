@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import program
 from responses_api import message
-
-from conftest import program
 
 DATABASE = "memshelf-demo/memory.db"
 

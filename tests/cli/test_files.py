@@ -9,8 +9,8 @@ import pwd
 from pathlib import Path
 
 import pytest
+from command_line import Run
 
-from conftest import Run
 from memshelf.files.backends.directory.disk import Disk
 
 MEMORIES = ("notes", "notes.db", "team.db#notes")

@@ -160,3 +160,34 @@ def test_whichever_package_is_missing_for_local_data_all_extras_are_named_at_onc
         'error: unavailable: Stores on local data need two extras: pip install "memshelf[http,service]" '
         f"({missing} is missing).\n",
     )
+
+
+_AS_IF_WITHOUT = (
+    "import sys\n"
+    "sys.modules.update(dict.fromkeys(['asyncpg', 'httpx2', 'fastapi', 'uvicorn']))\n"
+    "from memshelf.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+@pytest.mark.parametrize("command", [["records", "list"], ["stores", "list"], ["keys", "list"], ["serve"], ["verify"]])
+def test_what_is_no_url_of_a_database_is_said_before_its_extra_is_asked_for(command):
+    def run(url: str) -> str:
+        ran = subprocess.run(
+            [sys.executable, "-c", _AS_IF_WITHOUT, *command, "--database", url], capture_output=True, text=True
+        )
+        return f"{ran.returncode} {ran.stderr}"
+
+    assert run("r.db").startswith(
+        "2 error: usage: Invalid value for --database: The DSN of a PostgreSQL database begins"
+    )
+    assert run("postgresql://localhost/x").startswith("3 error: unavailable: ")
+
+
+@pytest.mark.parametrize(
+    "command", [["records", "list", "--memory"], ["keys", "list", "--data"], ["stores", "list", "--data"]]
+)
+def test_a_place_that_is_typed_goes_before_a_database_of_the_environment(run, monkeypatch, command):
+    monkeypatch.setenv("MEMSHELF_DATABASE", "postgresql://127.0.0.1:9/nowhere")
+    assert "nowhere.db" in run(*command, "nowhere.db").err
+    both = run(*command, "nowhere.db", "--database", "postgresql://127.0.0.1:9/nowhere")
+    assert (both.code, "and not both" in both.err) == (2, True)

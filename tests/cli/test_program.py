@@ -11,8 +11,8 @@ import time
 
 import click
 import pytest
+from command_line import program
 
-from conftest import program
 from memshelf import __version__
 from memshelf.cli.program import cli
 from memshelf.storage.sqlite_connection import PATIENCE
@@ -271,6 +271,7 @@ def test_a_mistyped_command_is_answered_with_the_one_that_is_meant(run):
         "records import ADDRESS --memory m.db", "records add x --memory ADDRESS", "workspace import ADDRESS",
         "workspace add tea x --workspace ADDRESS", "workspace list --workspace ADDRESS",
         "threads list --threads ADDRESS", "stores list --data ADDRESS", "serve --data ADDRESS",
+        "keys list --data ADDRESS",
         "chat --memory x=ADDRESS --model openai-responses:gpt-5", "search tea --memory ADDRESS",
     ],
 )  # fmt: skip

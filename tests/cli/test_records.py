@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import program
 
-from conftest import program
 from memshelf import NewRecord, Origin, SqliteRecordStore
 from memshelf.testing.mem0 import FakeMem0
 

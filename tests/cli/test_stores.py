@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from conftest import program
+from command_line import program
 
 sys.path.append(str(Path(__file__).parents[1] / "service"))
 from serving import Service

@@ -39,8 +39,10 @@ def test_what_is_added_is_listed_found_shown_and_forgotten(run):
 
 def test_each_user_has_a_memory_of_their_own(run):
     run("workspace", "add", "Tea", "Green.", "--user", "ann")
+    run("workspace", "init", "--user", "bob")
     assert run("workspace", "list", "--user", "bob", "--json").json == {"entries": []}
-    assert run("workspace", "users").text == "ann\n"
+    assert run("workspace", "users").text == "ann\nbob\n"
+    run("workspace", "delete-user", "bob", "--yes")
     asked = run("workspace", "delete-user", "ann")
     assert (asked.code, "--yes" in asked.err) == (2, True)
     assert run("workspace", "delete-user", "ann", "--yes", "--json").json == {"removed": "ann"}
@@ -119,6 +121,34 @@ def test_the_memory_of_another_program_is_taken_over_and_stays_as_it_is(run, tmp
     assert (listed["title"], listed["description"]) == ("Tea", "what she drinks")
     assert (source / "tea.md").read_text() == entry
     assert run("workspace", "import", "nowhere").err == "error: unavailable: nowhere: No such file or directory.\n"
+
+
+def test_a_user_who_is_not_there_is_named_with_those_who_are(run):
+    Path(".memshelf/workspace").mkdir(parents=True)
+    assert run("workspace", "list", "--json").json == {"entries": []}  # nobody has anything yet, and nobody is named
+    assert "Users that it knows: none." in run("workspace", "list", "--user", "ann").err
+    run("workspace", "add", "Tea", "Green.", "--user", "alice")
+    reading = (["list"], ["show", "x.md"], ["search", "tea"], ["search", "tea", "--conversations"], ["candidates"])
+    changing = (["forget", "x.md"], ["promote", "x.md"], ["reject", "x.md"])
+    for command in (*reading, *changing, ["rules"]):
+        missed = run("workspace", *command, "--user", "alcie")
+        assert (missed.code, missed.out) == (3, b"")
+        assert "holds no memory of alcie. Users that it knows: alice." in missed.err
+    assert "holds no memory of default. Users that it knows: alice." in run("workspace", "list").err
+    assert run("workspace", "rules").code == 0
+    assert run("workspace", "users").text == "alice\n"
+
+
+def test_a_workspace_of_several_users_is_not_imported_for_one(run):
+    for user in ("ann", "bob"):
+        run("workspace", "add", "Tea", "Green.", "--user", user, "--workspace", "theirs")
+    refused = run("workspace", "import", "theirs", "--user", "ann")
+    assert (refused.code, refused.out) == (2, b"")
+    assert "theirs/users" in refused.err
+    assert run("workspace", "import", "theirs/users/ann", "--user", "carol").code == 0
+    assert run("workspace", "users").text == "carol\n"
+    assert run("workspace", "import", "theirs").text.startswith("Imported: 2 added")
+    assert run("workspace", "users").text == "ann\nbob\ncarol\n"
 
 
 def test_an_empty_list_on_a_terminal_says_where_it_looked(terminal):

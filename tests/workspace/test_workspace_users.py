@@ -56,9 +56,9 @@ async def test_deleting_the_user_of_an_empty_id_deletes_nobody(tmp_path):
 
 
 def test_an_empty_path_is_no_workspace():
-    with pytest.raises(ValueError, match="path of a workspace is empty"):
+    with pytest.raises(ValueError, match="`path` is empty"):
         Workspace("")
-    with pytest.raises(ValueError, match="path of a workspace is empty"):
+    with pytest.raises(ValueError, match="`path` is empty"):
         Workspace.folder("")
 
 

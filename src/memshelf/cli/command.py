@@ -7,12 +7,13 @@ import functools
 import re
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, ParamSpec
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from memshelf.cli import render
@@ -28,6 +29,7 @@ __all__ = [
     "in_words_of_options",
     "json_option",
     "memory_option",
+    "one_of",
     "path_argument",
     "piped",
     "question",
@@ -117,6 +119,18 @@ def in_words_of_options(**options: str) -> Iterator[None]:
         for parameter, option in options.items():
             said = re.sub(rf"\b{parameter}\b", option, said)
         raise click.UsageError(said) from None
+
+
+def one_of(options: Mapping[str, str | None], wanted: str) -> tuple[str, str]:
+    """The name and value of the one option that is given; what is typed goes before what the environment says. A usage
+    error, `wanted`, for none or several."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if len(given) > 1:
+        source = click.get_current_context().get_parameter_source
+        given = {name: value for name, value in given.items() if source(name) is ParameterSource.COMMANDLINE}
+    if len(given) != 1:
+        raise click.UsageError(wanted)
+    return next(iter(given.items()))
 
 
 def asynchronous(command: Callable[Params, Coroutine[Any, Any, None]]) -> Callable[Params, None]:

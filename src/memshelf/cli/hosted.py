@@ -17,10 +17,10 @@ from click.core import ParameterSource
 from memshelf.cli.answers import Answer
 from memshelf.cli.command import Unavailable, in_words_of_options
 from memshelf.cli.memory import disk_path, origin
-from memshelf.cli.serve import data_option, database_option
+from memshelf.cli.serve import chosen_data, data_option, database_option, engine_of
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.limits import FileFormat, StoreLimits
-from memshelf.service.data import engine_for, has_data
+from memshelf.service.data import has_data
 
 if TYPE_CHECKING:
     import httpx2
@@ -195,7 +195,7 @@ def _chosen(place: _Place) -> _Place:
             raise click.UsageError("MEMSHELF_URL and MEMSHELF_DATA are both set: say --url or --data.")
         local = "url" not in typed
     if local:
-        return _Place(None, None, place.data, place.database, place.workspace, place.dialect)
+        return _Place(None, None, *chosen_data(place.data, place.database), place.workspace, place.dialect)
     if place.url is None:
         raise click.UsageError("Say where the stores are: --url URL with --key KEY, or --data DIR.")
     if not place.key:
@@ -240,14 +240,9 @@ async def _local(place: _Place) -> AsyncIterator[httpx2.AsyncClient]:
     """The service itself, in this process, for the user of the operating system. `unknown_memory` without data."""
     from memshelf.service import local
 
-    if place.database is None and place.data is not None and not has_data(disk_path(place.data)):
+    if place.data is not None and not has_data(disk_path(place.data)):
         raise MemoryStoreError("unknown_memory", f"There is no service's data in {place.data}.")
-    try:
-        engine = engine_for(disk_path(place.data) if place.data is not None else None, place.database)
-    except ModuleNotFoundError as error:
-        raise Unavailable(str(error)) from None
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--database") from None
+    engine = engine_of(place.data, place.database)
     async with local.client_of(engine, place.workspace, str(origin().principal_id)) as client:
         yield client
 

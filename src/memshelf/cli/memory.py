@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
-import re
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
@@ -15,6 +14,7 @@ from typing import Literal
 
 import click
 
+from memshelf.arguments import address_in
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory import DirectoryFileStore
 from memshelf.files.backends.sqlite import SqliteFileStore
@@ -46,7 +46,6 @@ Store = DirectoryFileStore | SqliteFileStore
 
 _SQLITE_HEADER = b"SQLite format 3\x00"
 _MOST_NAMED = 10
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -74,8 +73,10 @@ def disk_path(argument: str) -> Path:
     A `~` at its beginning is the home of the user: not every shell replaces it behind a `=`, or in a variable. The
     address of a server is no folder, but a usage error, which does not repeat it, as it may have a password.
     """
-    if address := _ADDRESS.match(argument):
-        raise click.UsageError(f"{address[0]}... is the address of a server; a path on this machine is meant here.")
+    if not argument:
+        raise click.UsageError("A path is empty; give a file or a folder, such as `.` for the current one.")
+    if address := address_in(argument):
+        raise click.UsageError(f"{address} is the address of a server; a path on this machine is meant here.")
     path = Path(os.path.expanduser(os.fsdecode(argument.encode(errors="surrogateescape"))))
     return path.absolute() if str(path).startswith("~") else path  # `./~` is no home
 

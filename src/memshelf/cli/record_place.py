@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
-from click.core import ParameterSource
 
-from memshelf.cli.command import Unavailable, disk_paths
+from memshelf.cli.command import disk_paths, one_of
 from memshelf.cli.memory import locate, say_where, some_of
-from memshelf.cli.serve import database_option
+from memshelf.cli.serve import database_option, engine_of, postgres_url
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.sqlite_engine import SqliteEngine
 from memshelf.storage.transaction import Engine, Row, Transaction
@@ -142,38 +141,18 @@ async def _counted(transaction: Transaction) -> Sequence[Row]:
 
 def _place(memory: str | None, database: str | None, namespace: str | None) -> RecordPlace:
     """Either the file or the database; what is typed goes before what the environment says."""
-    if memory is not None and database is not None:
-        context = click.get_current_context()
-        typed = {
-            name for name in ("memory", "database") if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        }
-        if len(typed) != 1:
-            raise click.UsageError("Say where the records are: --memory PATH or --database URL, and not both.")
-        memory, database = (memory, None) if "memory" in typed else (None, database)
-    if database is not None:
-        return RecordPlace(
-            "The database", _postgres(database), _DEFAULT if namespace is None else namespace, exists=True
-        )
-    if memory is None:
-        raise click.UsageError("Say where the records are: --memory PATH, or --database URL.")
-    place = locate(memory)
+    wanted = "Say where the records are: --memory PATH or --database URL, and not both."
+    name, value = one_of({"memory": memory, "database": database}, wanted)
+    if name == "database":
+        engine = engine_of(None, postgres_url(value))
+        return RecordPlace("The database", engine, _DEFAULT if namespace is None else namespace, exists=True)
+    place = locate(value)
     if place.kind == "directory":
         raise click.UsageError(
-            f"Records are kept in a SQLite file, such as --memory memory.db; {memory} is not one, nor does its name "
+            f"Records are kept in a SQLite file, such as --memory memory.db; {value} is not one, nor does its name "
             "end in .db, .sqlite or .sqlite3."
         )
     if namespace is not None and place.memory not in (_DEFAULT, namespace):
-        raise click.UsageError(f"{memory} names a namespace, and --namespace another.")
-    name = place.memory if namespace is None else namespace
-    return RecordPlace(str(place.path), SqliteEngine(place.path), name, exists=place.path.exists())
-
-
-def _postgres(database: str) -> Engine:
-    try:
-        from memshelf.storage.postgres import PostgresEngine  # an optional package
-
-        return PostgresEngine(database)
-    except ModuleNotFoundError as error:
-        raise Unavailable(str(error)) from None
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--database") from None
+        raise click.UsageError(f"{value} names a namespace, and --namespace another.")
+    chosen = place.memory if namespace is None else namespace
+    return RecordPlace(str(place.path), SqliteEngine(place.path), chosen, exists=place.path.exists())

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memshelf.arguments import checked_dsn
 from memshelf.cli import render
-from memshelf.cli.command import Unavailable, asynchronous, disk_paths, json_option
+from memshelf.cli.command import Unavailable, asynchronous, disk_paths, json_option, one_of
 from memshelf.cli.memory import disk_path
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
     from memshelf.service.config import Rate
 
 __all__ = [
+    "chosen_data",
     "data_option",
     "database_option",
+    "engine_of",
     "keep_recent_option",
     "keep_versions_option",
     "keys",
     "opened_engine",
+    "postgres_url",
     "retention_of",
     "serve",
     "verify",
@@ -154,6 +158,7 @@ def serve(
       memshelf serve --data ./data --port 0 --log-level warning
       memshelf serve --database postgresql://memshelf@localhost/memshelf --host 0.0.0.0
     """
+    data, database = chosen_data(data, database)
     _require_service()
     from memshelf.service import logs, server
     from memshelf.service.config import ServiceConfig
@@ -165,7 +170,7 @@ def serve(
         reads=read_rate,
         writes=write_rate,
     )
-    if database is None and data is not None:
+    if data is not None:
         require_writable(disk_path(data))
     try:
         listener = server.bound(host, port)  # first: a key that was made, and then not shown, would be lost
@@ -194,7 +199,7 @@ def serve(
 
     log = logs.RequestLog(sys.stderr if log_level in ("debug", "info") else None)
     try:
-        server.run(Shelf(_engine(data, database), config.limits), config, listener, log, started)
+        server.run(Shelf(engine_of(data, database), config.limits), config, listener, log, started)
     finally:
         tell_key()  # also when it was interrupted or failed before it served: nobody can find the key out later
 
@@ -327,8 +332,9 @@ async def verify(data: str | None, database: str | None, store: str | None, *, a
 @asynccontextmanager
 async def opened_engine(data: str | None, database: str | None, *, create: bool = False) -> AsyncIterator[Engine]:
     """The engine of a service's data. `unknown_memory` when there is none, unless it may be created."""
-    engine = _engine(data, database)
-    if not create and database is None and data is not None and not has_data(disk_path(data)):
+    data, database = chosen_data(data, database)
+    engine = engine_of(data, database)
+    if not create and data is not None and not has_data(disk_path(data)):
         raise MemoryStoreError("unknown_memory", f"There is no service's data in {data}.")
     try:
         yield engine
@@ -336,15 +342,31 @@ async def opened_engine(data: str | None, database: str | None, *, create: bool 
         await engine.aclose()
 
 
-def _engine(data: str | None, database: str | None) -> Engine:
-    if data is None and database is None:
-        raise click.UsageError("Say where the data is: --data DIR, or --database URL.")
+def chosen_data(data: str | None, database: str | None) -> tuple[str | None, str | None]:
+    """Either the directory or the database, and `None` for the other. A usage error for what cannot be one, whatever
+    extras are installed."""
+    wanted = "Say where the data is: --data DIR or --database URL, and not both."
+    name, value = one_of({"data": data, "database": database}, wanted)
+    if name == "database":
+        return None, postgres_url(value)
+    disk_path(value)
+    return value, None
+
+
+def postgres_url(value: str) -> str:
+    """The URL of a database that a user typed, or a usage error."""
+    try:
+        return checked_dsn(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--database") from None
+
+
+def engine_of(data: str | None, database: str | None) -> Engine:
+    """The engine of what was chosen; `Unavailable` without the extra that it needs."""
     try:
         return engine_for(disk_path(data) if data is not None else None, database)
     except ModuleNotFoundError as error:
         raise Unavailable(str(error)) from None
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--database") from None
 
 
 def _require_service() -> None:

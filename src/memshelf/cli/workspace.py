@@ -14,8 +14,10 @@ from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.workspace_place import (
     existing_workspace,
     file_argument,
+    named_user,
     on_new_workspace,
     on_workspace,
+    require_user,
     workspace_option,
 )
 from memshelf.workspace.entries import EntryInfo
@@ -133,6 +135,8 @@ async def rules(place: Workspace, *, cwd: str, as_json: bool) -> None:
       memshelf workspace rules
       memshelf workspace rules --cwd src --json
     """
+    if named_user() is not None:  # else those of the repository may be all that there is
+        await require_user(place)
     found = await place.rules(disk_path(cwd))
     if not found:
         existing_folder(str(place.path), "workspace")

@@ -15,6 +15,7 @@ from memshelf.cli.workspace import workspace
 from memshelf.cli.workspace_place import (
     existing_workspace,
     file_argument,
+    named_user,
     on_new_workspace,
     on_workspace,
     workspace_option,
@@ -22,7 +23,7 @@ from memshelf.cli.workspace_place import (
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import FileFormat
 from memshelf.workspace.entries import MemoryType
-from memshelf.workspace.importing import import_memories
+from memshelf.workspace.importing import has_users, import_memories
 from memshelf.workspace.workspace import Workspace
 
 __all__: list[str] = []
@@ -145,6 +146,11 @@ async def import_(place: Workspace, source: str, *, replace: bool, as_json: bool
     """
     folder = disk_path(source)
     os.scandir(folder).close()  # the system's own words when it is not there, as of a file
+    if has_users(folder) and named_user() is not None:
+        raise click.UsageError(
+            "FOLDER is a workspace, whose users are all imported under their own ids. To import the memory of one of "
+            f"them, give the folder of that user, which is in {source}/users."
+        )
     report = await import_memories(folder, place, replace=replace)
     if as_json:
         render.document(

@@ -10,16 +10,18 @@ from typing import Any, Concatenate, ParamSpec
 import click
 
 from memshelf.cli.command import disk_paths, text
-from memshelf.cli.memory import disk_path, existing_folder
+from memshelf.cli.memory import disk_path, existing_folder, some_of
 from memshelf.errors import MemoryStoreError
 from memshelf.workspace.workspace import Workspace
 
 __all__ = [
     "existing_workspace",
     "file_argument",
+    "named_user",
     "on_new_workspace",
     "on_workspace",
     "opened_workspace",
+    "require_user",
     "user_option",
     "workspace_option",
 ]
@@ -53,27 +55,52 @@ def opened_workspace(directory: str, user: str | None) -> Workspace:
 
 
 def existing_workspace(directory: str, user: str | None) -> Workspace:
-    """The same, of a directory that exists, else `unknown_memory`. A user who has nothing yet is one like any other."""
+    """The same, of a directory that exists, else `unknown_memory`."""
     place = opened_workspace(directory, user)
     existing_folder(directory, "workspace")
     return place
 
 
+def named_user() -> str | None:
+    """Whom `--user` of the command that runs names, if anybody."""
+    user: str | None = click.get_current_context().params.get("user")
+    return user
+
+
+async def require_user(place: Workspace) -> None:
+    """`unknown_memory` for a user who has no memory, unless nobody has any and none is named."""
+    users = await place.list_users()
+    if place.user_id in users or not (users or named_user()):
+        return
+    error = MemoryStoreError(
+        "unknown_memory", f"{place.path} holds no memory of {place.user_id}. Users that it knows: {some_of(users)}."
+    )
+    error.add_note("Check --user and --workspace; `memshelf workspace add` makes a new user.")
+    raise error
+
+
 def on_workspace(command: Command[Params]) -> Callable[..., None]:
-    """Give a command the options that say which memory, and run it in an event loop with it."""
-    return _with(existing_workspace, command)
+    """Give a command the options that say which memory, and run it in an event loop with it. It must exist."""
+    return _with(command, new=False)
 
 
 def on_new_workspace(command: Command[Params]) -> Callable[..., None]:
-    """The same, for a command to which a workspace that does not exist is an empty one."""
-    return _with(opened_workspace, command)
+    """The same, for a command to which a workspace or a user that does not exist is an empty one."""
+    return _with(command, new=True)
 
 
-def _with(opened: Callable[[str, str | None], Workspace], command: Command[Params]) -> Callable[..., None]:
+def _with(command: Command[Params], *, new: bool) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        place = opened(kwargs.pop("directory"), kwargs.pop("user"))
-        asyncio.run(command(place, *args, **kwargs))
+        where = kwargs.pop("directory"), kwargs.pop("user")
+        place = opened_workspace(*where) if new else existing_workspace(*where)
+
+        async def run() -> None:
+            if not new:
+                await require_user(place)
+            await command(place, *args, **kwargs)
+
+        asyncio.run(run())
 
     return workspace_option(user_option(run))
 

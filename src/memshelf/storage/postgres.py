@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Sequence
 from typing import TypeAlias, TypeVar
 
+from memshelf.arguments import checked_argument, checked_dsn
 from memshelf.storage.postgres_connection import PATIENCE, Place
 from memshelf.storage.postgres_erasing import Eraser
 from memshelf.storage.postgres_readers import Readers
@@ -30,11 +31,9 @@ class PostgresEngine:
     """
 
     def __init__(self, dsn: str, schema: str = "memshelf") -> None:
-        if not dsn.startswith(("postgresql://", "postgres://")):
-            raise ValueError('The DSN of a PostgreSQL database begins with "postgresql://".')
-        if not schema or not schema.isprintable() or len(schema.encode()) > 63:
+        if not checked_argument("schema", schema, str) or not schema.isprintable() or len(schema.encode()) > 63:
             raise ValueError(f"A schema's name is 1 to 63 bytes of printable characters, not {schema!r}.")
-        self._place = Place(dsn, schema)
+        self._place = Place(checked_dsn(dsn), schema)
         self._database: _Database | None = None
 
     async def read(self, script: Script[T], *, single: bool = False) -> T:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from functools import cache, partial
 from typing import TypeVar
 
+from memshelf.arguments import checked_path
 from memshelf.storage.sqlite import Database
 from memshelf.storage.sqlite_connection import Connection
 from memshelf.storage.transaction import Change, Keyed, Row, Script, for_one_key
@@ -22,10 +23,16 @@ class SqliteEngine:
 
     With `durable`, what was written survives a power cut; without, only the end of the process. A file that is removed
     while it is in use is created anew; without `recreate` it is missed, and `generation` raises `unavailable`.
+    `TypeError` and `ValueError` for what is no path of a file.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = True, recreate: bool = True) -> None:
-        self._path = os.path.abspath(os.path.expanduser(path))
+        if path == "" or (isinstance(path, str) and path.startswith((":memory:", "file:"))):
+            raise ValueError(
+                "A SQLite memory is kept in a file, named by its path. For one that is not kept, use an "
+                "InProcessFileStore or an InProcessRecordStore."
+            )
+        self._path = os.path.abspath(checked_path("database", path))
         self._durable = durable
         self._recreate = recreate
         self._database: Database | None = None

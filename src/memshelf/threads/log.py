@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from memshelf.arguments import checked_path
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.ids import Mint, micros
 from memshelf.storage.journal import Journal, Lines
@@ -45,7 +46,7 @@ class SessionLog:
         mint: Mint = _NEW_ROW,
     ) -> None:
         self.session_id = session_name(session_id)
-        self.directory = _place(directory)
+        self.directory = _place("directory", directory)
         self.path = os.path.join(self.directory, f"{self.session_id}.jsonl")
         self._durable = durable
         self._journal = Journal(self.path, durable=durable)
@@ -148,13 +149,14 @@ class SessionLog:
 
         A file that exists is `already_exists`; a session that does not is `not_found`.
         """
+        place = _place("path", path)
         if not self.exists():
             raise MemoryStoreError("not_found", f"There is no session {self.session_id}.")
         lines: Iterable[bytes] = map(encode, self.rows())
         if os.fspath(path).endswith(".md"):
             lines = (part.encode(errors="replace") for part in transcript(self.rows()))
         try:
-            Journal(_place(path), durable=self._durable).create(lines)
+            Journal(place, durable=self._durable).create(lines)
         except FileExistsError:
             raise MemoryStoreError("already_exists", f"{os.fspath(path)} exists already.") from None
         except FileNotFoundError as error:
@@ -167,7 +169,7 @@ class SessionLog:
     @staticmethod
     def list_sessions(directory: str | os.PathLike[str] = ".sessions") -> list[SessionInfo]:
         """The sessions of a directory, the one that was used last first. `[]` if there is no such directory."""
-        return inspect(_place(directory))
+        return inspect(_place("directory", directory))
 
     def _append(self, make: Callable[[Lines], Iterable[Row]]) -> list[Row]:
         appended: list[Row] = []
@@ -233,9 +235,9 @@ class SessionLog:
                 _LOG.warning("Session %s: skipped what is no row, in %d lines of its log", self.session_id, skipped)
 
 
-def _place(path: str | os.PathLike[str]) -> str:
-    """Where a path leads to now, also when the process moves; `~` is the user's home."""
-    return os.path.abspath(os.path.expanduser(path))
+def _place(name: str, path: str | os.PathLike[str]) -> str:
+    """Where a path leads to now, also when the process moves."""
+    return os.path.abspath(checked_path(name, path))
 
 
 def _fields(row: Row) -> dict[str, Any]:  # Any: JSON

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memshelf.arguments import checked_argument, checked_path
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find
 from memshelf.origin import Origin
@@ -16,7 +17,7 @@ from memshelf.workspace.entries import MemoryEntry
 from memshelf.workspace.users import user_of
 from memshelf.workspace.workspace import Workspace
 
-__all__ = ["ImportReport", "import_memories"]
+__all__ = ["ImportReport", "has_users", "import_memories"]
 
 _LONGEST = 200
 _CANDIDATES = "memory_candidates"
@@ -44,7 +45,7 @@ async def import_memories(source: str | os.PathLike[str], into: Workspace, *, re
     type there and says something else is left alone, unless `replace`. Doing it twice changes nothing. Conversations,
     experiences, and other keys of an entry's frontmatter are not copied. `not_found` when there is no such folder.
     """
-    report, before = ImportReport(), into.user_id
+    report, before = ImportReport(), checked_argument("into", into, Workspace).user_id
     users = await asyncio.to_thread(_users, source, before)
     try:
         for user_id, root in users:
@@ -59,13 +60,18 @@ async def import_memories(source: str | os.PathLike[str], into: Workspace, *, re
     return report
 
 
+def has_users(folder: Path) -> bool:
+    """Whether a folder is a workspace, with all its users, and not the memory of one."""
+    return (folder / WorkspaceConfig().users_dir).is_dir()
+
+
 def _users(source: str | os.PathLike[str], only: str) -> list[tuple[str, Path]]:
-    folder = Path(source).expanduser().absolute()
+    folder = Path(checked_path("source", source)).absolute()
     if not folder.is_dir():
         raise MemoryStoreError("not_found", "There is no such folder to import from.")
-    users = folder / WorkspaceConfig().users_dir
-    if not users.is_dir():
+    if not has_users(folder):
         return [(only, folder)]
+    users = folder / WorkspaceConfig().users_dir
     directories = sorted(each for each in users.iterdir() if each.is_dir() and not each.is_symlink())
     return [(user_of(each.name) or each.name, each) for each in directories]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from memshelf.arguments import checked_path
 from memshelf.credentials import SecretsPolicy, admit, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.files.protocol import FileStore
@@ -358,9 +359,7 @@ class Workspace:
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:
-    if os.fspath(path) == "":
-        raise ValueError("The path of a workspace is empty. For the current directory, give '.'.")
-    return Path(path).expanduser().absolute()
+    return Path(checked_path("path", path)).absolute()
 
 
 def _recalled(entry: MemoryEntry) -> str:

@@ -34,7 +34,5 @@ class SqliteFileStore(SqlFileStore):
         durable: bool = True,
         mint: Mint | None = None,
     ) -> None:
-        if os.fspath(database) in ("", ":memory:"):
-            raise ValueError("A SqliteFileStore is kept in a file. For one that is not, use an InProcessFileStore.")
         checked_argument("format", format, FileFormat, None)
         super().__init__(SqliteEngine(database, durable=durable), memory, format=format, mint=mint)

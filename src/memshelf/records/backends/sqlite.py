@@ -36,8 +36,6 @@ class SqliteRecordStore(SqlRecordStore):
         durable: bool = True,
         mint: Mint | None = None,
     ) -> None:
-        if os.fspath(database) in ("", ":memory:"):
-            raise ValueError("A SqliteRecordStore is kept in a file. For one that is not, use an InProcessRecordStore.")
         super().__init__(
             SqliteEngine(database, durable=durable),
             namespace,

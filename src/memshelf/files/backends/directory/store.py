@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from memshelf.arguments import checked_argument
+from memshelf.arguments import checked_argument, checked_path
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
 from memshelf.files.backends.directory.disk import Disk, require_support
@@ -69,10 +69,8 @@ class DirectoryFileStore:
         disk: Disk | None = None,
     ) -> None:
         require_support()
-        if os.fspath(root) == "":
-            raise ValueError("The path of a DirectoryFileStore is empty. For the current directory, give '.'.")
         self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
-        self._root = str(Path(os.path.expanduser(root)).absolute())
+        self._root = str(Path(checked_path("root", root)).absolute())
         self._disk = disk or Disk()
         self._mutations = Mutations(self._disk, self._root, self.format, durable=durable)
         self._worker = Worker(after=self._mutations.release)
