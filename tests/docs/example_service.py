@@ -13,9 +13,7 @@ from serving import Service
 
 
 def needed(page: Page) -> bool:
-    return "MEMSHELF_URL" in "".join(
-        block.text for block in page.blocks if block.kind == "python" or "curl" in block.text
-    )
+    return any("MEMSHELF_URL" in block.text for block in page.blocks)
 
 
 @contextmanager
