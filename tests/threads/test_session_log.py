@@ -233,6 +233,25 @@ def test_a_sync_that_fails_is_unconfirmed(tmp_path, monkeypatch):
         SessionLog("s1", tmp_path).append("user", "hi")
 
 
+def test_a_session_that_is_made_or_removed_without_being_confirmed_is_not_told_to_be_unchanged(tmp_path, monkeypatch):
+    log = SessionLog("s1", tmp_path)
+    log.append("user", "hi")
+    real = os.fsync
+
+    def refuse(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(5, "Input/output error")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with _refusal("write_unconfirmed"):
+        log.fork("copy")
+    assert _contents(SessionLog("copy", log.directory).load())[:1] == ["hi"]
+    with _refusal("write_unconfirmed"):
+        log.delete()
+    assert not log.exists()
+
+
 def test_what_is_durable_is_synced_and_what_is_not_is_not(tmp_path, monkeypatch):
     synced = []
     real = os.fsync
@@ -545,6 +564,13 @@ def test_sessions_are_listed_last_used_first_with_name_and_preview(tmp_path):
     assert (empty.session_id, empty.preview, empty.bytes) == ("empty", "", 0)
     assert (new.updated - old.updated).total_seconds() == 1
     assert new.bytes == (tmp_path / "new.jsonl").stat().st_size
+
+
+@pytest.mark.parametrize("directory", ["loop", "x" * 5_000])
+def test_a_directory_of_sessions_that_cannot_be_read_is_unavailable(tmp_path, directory):
+    (tmp_path / "loop").symlink_to("loop")
+    with _refusal("unavailable"):
+        SessionLog.list_sessions(tmp_path / directory)
 
 
 def test_the_last_name_counts_and_a_text_that_looks_like_one_does_not(log):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memshelf import InProcessFileStore, MemoryStoreError, Workspace, WorkspaceConfig
+from memshelf import InProcessFileStore, MemoryStoreError, Origin, Workspace, WorkspaceConfig
+from memshelf.testing import refused
 
 TEA = [{"role": "user", "content": "我喜欢喝绿茶。"}, {"role": "assistant", "content": "Noted: green tea."}]
 SECRET = "部署密码是Abc12345x"
@@ -52,6 +53,13 @@ async def test_the_directory_of_conversations_can_be_another(tmp_path):
     assert path is not None
     assert (tmp_path / "users/default" / path).is_file()
     assert path.startswith("logs/chats/")
+
+
+async def test_a_file_in_the_place_of_the_conversations_is_told_of_at_once():
+    store = InProcessFileStore()
+    await store.write("conversations", "mine", expected=None, origin=Origin())
+    workspace = Workspace.on(lambda user: store, embedder=None)
+    await refused("already_exists", workspace.archive_conversation(TEA))
 
 
 async def test_a_deleted_user_has_no_conversations(tmp_path):

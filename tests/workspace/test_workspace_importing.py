@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memshelf import Workspace, import_memories
+from memshelf import InProcessFileStore, Workspace, import_memories
 from memshelf.testing import refused
 
 
@@ -111,3 +111,18 @@ async def test_standing_rules_that_are_no_text_do_not_cost_the_other_users(their
     report = await import_memories(theirs, directory())
     assert [name for name, _ in report.left] == ["ann.b: AGENTS.md"]
     assert {"ann.b: feedback_tea.md", "default: AGENTS.md"} <= set(report.imported)
+
+
+async def test_whoever_uses_the_workspace_meanwhile_stays_with_their_user(theirs):
+    seen: list[str] = []
+    stores: dict[str, InProcessFileStore] = {}
+
+    class Watched(InProcessFileStore):
+        async def write(self, *args, **options):
+            seen.append(into.user_id)
+            return await super().write(*args, **options)
+
+    into = Workspace.on(lambda user: stores.setdefault(user, Watched()), "alice", embedder=None)
+    await import_memories(theirs, into)
+    assert stores.keys() == {"alice", "ann.b", "default"}
+    assert set(seen) == {"alice"}

@@ -8,8 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from memshelf import MemoryStoreError, Workspace
+from memshelf import InProcessFileStore, MemoryStoreError, Workspace
 from memshelf.origin import Origin
+from memshelf.testing import refused
 from memshelf.workspace.entries import EntryInfo
 from memshelf.workspace.index import INDEX_BYTES, INDEX_LINES, listed_files, rebuilt, updated
 
@@ -138,6 +139,16 @@ async def test_an_index_that_cannot_take_a_row_does_not_lose_the_entry(opened, c
     file = await workspace.write_memory_entry("Tea", "Green.", "user")
     assert (await opened().read_entry(file)).content == "Green."
     assert [each.title for each in await opened().search("green tea")] == ["Tea"]
+
+
+async def test_files_below_the_name_of_the_index_cost_no_entry_and_are_told_of_at_once(caplog):
+    store = InProcessFileStore()
+    await store.write("MEMORY.md/mine.md", "mine", expected=None, origin=ORIGIN)
+    workspace = Workspace.on(lambda user: store, embedder=None)
+    file = await workspace.write_memory_entry("Tea", "Green.", "user")
+    assert "could not be updated (already_exists)" in caplog.text
+    assert (await workspace.read_entry(file)).content == "Green."
+    await refused("already_exists", workspace.rebuild_index())
 
 
 async def test_a_row_that_somebody_took_out_comes_back_when_its_entry_is_written_again(opened):

@@ -47,21 +47,23 @@ def test_links_out_of_the_repository_special_files_and_other_than_text_are_left_
     _rules(tmp_path, "outside", "repo/inside")
     repo = tmp_path / "repo"
     (repo / ".git").mkdir()
-    for place in "abcde":
+    for place in "abcdef":
         (repo / place).mkdir()
     (repo / "a" / "AGENTS.md").symlink_to(tmp_path / "outside" / "AGENTS.md")
     os.mkfifo(repo / "b" / "AGENTS.md")
     (repo / "c" / "AGENTS.md").write_bytes(b"\xff\xfe")
     (repo / "d" / "AGENTS.md").write_text("x" * 70_000)
     (repo / "e" / "AGENTS.md").symlink_to(repo / "inside" / "AGENTS.md")
-    found = [repository_rules(repo / place, "AGENTS.md") for place in "abcde"]
-    assert _texts(each for [each] in found) == ["", "", "", "", "Rules of repo/inside."]
+    (repo / "f" / "AGENTS.md").mkdir()
+    found = [repository_rules(repo / place, "AGENTS.md") for place in "abcdef"]
+    assert _texts(each for [each] in found) == ["", "", "", "", "Rules of repo/inside.", ""]
     assert [each.problem.partition(";")[0] for [each] in found] == [
         "it is a link that leads out of the repository",
         "it is a link, a directory or a device",
         "it is not UTF-8 text of at most 65536 bytes",
         "it is not UTF-8 text of at most 65536 bytes",
         "",
+        "it is a link, a directory or a device",
     ]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
-from memshelf import MemoryStoreError, Workspace, WorkspaceConfig
+from memshelf import InProcessFileStore, MemoryStoreError, Workspace, WorkspaceConfig
 from memshelf.testing import refused
 from memshelf.workspace.users import checked_user, directory_name, user_of
 
@@ -233,3 +234,15 @@ async def test_a_folder_is_emptied_once(tmp_path):
     assert await workspace.delete_user("default", confirm=True)
     assert not await workspace.delete_user("default", confirm=True)
     assert await workspace.search_conversations("tea") == []
+
+
+async def test_a_layout_whose_names_are_decomposed_is_found_again():
+    store = InProcessFileStore()
+    config = WorkspaceConfig(memory_dir="me\u0301moire", memory_md="INDEX\u0327.md", agent_md="RE\u0300GLES.md")
+    workspace = Workspace.on(lambda user: store, config=config, embedder=None)
+    await workspace.write_memory_entry("Tea", "Green.", "user")
+    again = Workspace.on(lambda user: store, config=config, embedder=None)
+    assert [each.file for each in await again.list_entries()] == ["user_tea.md"]
+    assert await again.read_entry("me\u0301moire/user_tea.md") == await again.read_entry("user_tea.md")
+    beside = Workspace.on(lambda user: store, config=replace(config, memory_dir=""), embedder=None)
+    assert [each.file for each in await beside.list_entries()] == ["m\u00e9moire/user_tea.md"]

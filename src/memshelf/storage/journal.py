@@ -93,8 +93,9 @@ class Lines:
 class Journal:
     """One such file, at `path`. Nothing stays open between calls.
 
-    With `durable`, what was appended survives a loss of power. A system that refuses is `unavailable`. `below` is a
-    directory above the file, from which no symbolic link is followed on the way to it: one is `unavailable`.
+    With `durable`, what was changed survives a loss of power. A system that refuses is `unavailable`; a change that is
+    made, and that it does not confirm, is `write_unconfirmed`. `below` is a directory above the file, from which no
+    symbolic link is followed on the way to it: one is `unavailable`.
     """
 
     def __init__(self, path: str, *, durable: bool, below: str | None = None) -> None:
@@ -169,8 +170,7 @@ class Journal:
                 os.link(staged, self.path)  # unlike a rename, it never replaces a file
             finally:
                 os.unlink(staged)
-            if self._durable:
-                _sync_directory(os.path.dirname(self.path))
+            self._confirm()
 
     def remove(self) -> bool:
         """Remove the file; whether there was one."""
@@ -179,8 +179,7 @@ class Journal:
                 os.unlink(self.path)
             except FileNotFoundError:
                 return False
-            if self._durable:
-                _sync_directory(os.path.dirname(self.path))
+            self._confirm()
             return True
 
     @contextmanager
@@ -211,7 +210,7 @@ class Journal:
     def _sync(self, descriptor: int, *, created: bool) -> None:
         if not self._durable:
             return
-        try:
+        with _lasting(self.path):
             os.fsync(descriptor)
             if created:
                 with self._directory(sync=True) as at:
@@ -219,10 +218,12 @@ class Journal:
                         _sync_directory(os.path.dirname(self.path))
                     else:
                         os.fsync(at)
-        except OSError as error:
-            raise MemoryStoreError(
-                "write_unconfirmed", f"{self.path}: written, but it may not survive a crash. {error.strerror}."
-            ) from error
+
+    def _confirm(self) -> None:
+        """Wait until the file's entry in its directory is on the disk, or is gone from there."""
+        if self._durable:
+            with _lasting(self.path):
+                _sync_directory(os.path.dirname(self.path))
 
     def _locked(self, at: int | None) -> tuple[int, bool] | None:
         while True:
@@ -297,6 +298,17 @@ def _refusals(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise _refusal(path, error) from error
+
+
+@contextmanager
+def _lasting(path: str) -> Iterator[None]:
+    """Within it, a change that is made already is synced: there is no way back."""
+    try:
+        yield
+    except OSError as error:
+        raise MemoryStoreError(
+            "write_unconfirmed", f"{path}: changed, but that may not survive a crash. {error.strerror}."
+        ) from error
 
 
 def _refusal(path: str, error: OSError) -> MemoryStoreError:

@@ -31,11 +31,13 @@ class SessionInfo:
 
 
 def inspect(directory: str) -> list[SessionInfo]:
-    """What is no session is left out; one that disappears meanwhile too."""
+    """What is no session, or cannot be read, is left out; one that disappears meanwhile too. `unavailable`."""
     try:
         entries = list(os.scandir(directory))
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise MemoryStoreError("unavailable", f"{directory}: {error.strerror}.") from error
     found = [info for entry in entries if (info := _info(entry)) is not None]
     return sorted(found, key=lambda info: (info.updated, info.session_id), reverse=True)
 
@@ -53,7 +55,7 @@ def _info(entry: os.DirEntry[str]) -> SessionInfo | None:
         with Journal(entry.path, durable=False).reading() as lines:
             name = _name(lines.backwards())
             preview = _preview(lines.forwards())
-    except (MemoryStoreError, FileNotFoundError):
+    except (MemoryStoreError, OSError):
         return None
     return SessionInfo(
         session_id=session_id,

@@ -168,7 +168,8 @@ class SessionLog:
 
     @staticmethod
     def list_sessions(directory: str | os.PathLike[str] = ".sessions") -> list[SessionInfo]:
-        """The sessions of a directory, the one that was used last first. `[]` if there is no such directory."""
+        """The sessions of a directory, the one that was used last first. `[]` if there is no such directory;
+        `unavailable` for one that cannot be read. A session whose file cannot be read is left out."""
         return inspect(_place("directory", directory))
 
     def _append(self, make: Callable[[Lines], Iterable[Row]]) -> list[Row]:

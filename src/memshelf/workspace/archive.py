@@ -19,7 +19,7 @@ from memshelf.matching import best_matches
 from memshelf.origin import Origin
 from memshelf.storage.journal import Journal, Lines
 from memshelf.workspace.conversation import ArchivedTurn, Said, block, said_in, thread_name, turns
-from memshelf.workspace.turns import TRIES, give_way
+from memshelf.workspace.turns import TRIES, give_way, overtaken
 
 __all__ = ["PART_BYTES", "ConversationArchive"]
 
@@ -167,7 +167,7 @@ class _Parts:
                 text = text if text.endswith("\n") else f"{text}\n"
                 await self._store.write(path, text + piece, expected=expected, origin=Origin())
             except MemoryStoreError as error:
-                if error.code not in ("version_mismatch", "already_exists"):
+                if not overtaken(error, path):
                     raise
                 await give_way(attempt)
             else:

@@ -77,8 +77,8 @@ class Catalogue:
 
         `invalid_path` for what leads anywhere else.
         """
-        under = self._config.entries_under
-        path = validate_path(file if file.startswith(under) else under + file)
+        under, path = self._config.entries_under, validate_path(file)
+        path = path if path.startswith(under) else validate_path(under + path)
         if not self._is_entry(path):
             raise MemoryStoreError("invalid_path", "An entry is named by its file, such as user_tea.md.")
         return path

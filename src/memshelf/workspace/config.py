@@ -15,7 +15,7 @@ class WorkspaceConfig:
     """The names in a workspace: `{users_dir}/{user}/` holds `agent_md` (standing rules), `memory_md` (the index),
     `memory_dir` (one file an entry) and `conversations_dir` (archives).
 
-    Each is a relative path without `..`, else `ValueError`. With `memory_dir=""` the entries lie beside the index, as
+    Each is a relative path without `..`, kept in NFC, else `ValueError`. With `memory_dir=""` the entries lie beside the index, as
     in a Claude Code memory folder.
     """
 
@@ -31,7 +31,7 @@ class WorkspaceConfig:
             if field.name == "memory_dir" and value == "":
                 continue
             try:
-                validate_path(value)
+                object.__setattr__(self, field.name, validate_path(value))
             except MemoryStoreError as error:
                 raise ValueError(f"WorkspaceConfig.{field.name}: {error.message}") from None
 

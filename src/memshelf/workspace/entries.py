@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias, get_args
 
 import yaml
 
-from memshelf.errors import MemoryStoreError
 from memshelf.limits import FileFormat
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "file_names",
     "folded",
     "read_entry_file",
-    "taken_meanwhile",
     "written",
 ]
 
@@ -143,11 +141,6 @@ def file_names(memory_type: MemoryType, title: str) -> Iterator[str]:
     yield f"{stem}.md"
     for number in range(2, 100):  # somebody else's files have those names
         yield f"{stem}_{number}.md"
-
-
-def taken_meanwhile(error: MemoryStoreError, path: str) -> bool:
-    """Whether a file was not made because there is one since a moment ago, and not because something is in its way."""
-    return error.code == "already_exists" and error.current is not None and error.current.path == path
 
 
 def read_entry_file(file: str, text: str) -> MemoryEntry:

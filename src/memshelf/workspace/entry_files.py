@@ -12,9 +12,9 @@ from memshelf.files.model import FileText
 from memshelf.files.protocol import FileStore
 from memshelf.origin import Origin
 from memshelf.workspace.catalogue import Catalogue
-from memshelf.workspace.entries import EntryDraft, EntryInfo, MemoryEntry, file_names, read_entry_file, taken_meanwhile
+from memshelf.workspace.entries import EntryDraft, EntryInfo, MemoryEntry, file_names, read_entry_file
 from memshelf.workspace.index_file import IndexFile
-from memshelf.workspace.turns import TRIES, Turns, give_way
+from memshelf.workspace.turns import TRIES, Turns, give_way, overtaken
 
 __all__ = ["EntryFiles"]
 
@@ -75,7 +75,7 @@ class EntryFiles:
                     version, shown = await self._index.update_with(row, write, origin)
             except MemoryStoreError as error:
                 unseen = not attempt and error.code == "invalid_path"
-                if unseen or error.code == "version_mismatch" or taken_meanwhile(error, path):
+                if unseen or overtaken(error, path):
                     await give_way(attempt)
                     continue
                 raise

@@ -25,10 +25,10 @@ from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.conversation import Said, said_in
 from memshelf.workspace.corrections import correction_in
-from memshelf.workspace.entries import EntryInfo, MemoryEntry, folded, read_entry_file, taken_meanwhile, written
+from memshelf.workspace.entries import EntryInfo, MemoryEntry, folded, read_entry_file, written
 from memshelf.workspace.index_file import IndexFile
 from memshelf.workspace.recall import EntryRecall
-from memshelf.workspace.turns import TRIES, Turns, give_way
+from memshelf.workspace.turns import TRIES, Turns, give_way, overtaken
 
 __all__ = ["EXPERIENCE_INDEX", "Experience", "ExperienceKind", "Experiences"]
 
@@ -133,7 +133,7 @@ class Experiences:
                 expected = found.version if found is not None else None
                 await self._store.write(_UNDER + file, text, expected=expected, origin=origin)
             except MemoryStoreError as error:
-                if error.code != "version_mismatch" and not taken_meanwhile(error, _UNDER + file):
+                if not overtaken(error, _UNDER + file):
                     raise
                 await give_way(attempt)
             else:

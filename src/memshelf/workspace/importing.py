@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -41,22 +42,18 @@ async def import_memories(source: str | os.PathLike[str], into: Workspace, *, re
     """Copy entries, candidates and standing rules from a folder, which stays as it is.
 
     A folder with `users/` is a workspace, all of whose users are taken over under their ids; any other is the memory of
-    one user, and goes to the one that `into` is set to, who is also its user afterwards. What has the same title and
-    type there and says something else is left alone, unless `replace`. Doing it twice changes nothing. Conversations,
-    experiences, and other keys of an entry's frontmatter are not copied. `not_found` when there is no such folder.
+    one user, and goes to the one that `into` is set to, which it stays. What has the same title and type there and says
+    something else is left alone, unless `replace`. Doing it twice changes nothing. Conversations, experiences, and
+    other keys of an entry's frontmatter are not copied. `not_found` when there is no such folder.
     """
-    report, before = ImportReport(), checked_argument("into", into, Workspace).user_id
-    users = await asyncio.to_thread(_users, source, before)
-    try:
-        for user_id, root in users:
-            try:
-                into.set_user(user_id)
-            except ValueError as error:
-                report.left.append((user_id, str(error)))
-                continue
-            await _import_user(root, into, report, replace=replace)
-    finally:
-        into.set_user(before)
+    report, into = ImportReport(), copy.copy(checked_argument("into", into, Workspace))  # others keep their user
+    for user_id, root in await asyncio.to_thread(_users, source, into.user_id):
+        try:
+            into.set_user(user_id)
+        except ValueError as error:
+            report.left.append((user_id, str(error)))
+            continue
+        await _import_user(root, into, report, replace=replace)
     return report
 
 
@@ -84,12 +81,11 @@ async def _import_user(root: Path, into: Workspace, report: ImportReport, *, rep
         known = there.get((entry.memory_type, title))
         if known is not None:
             kept = await into.read_entry(known)
-            same = (kept.content, kept.description) == (content, description)
-            if same or not replace:
-                if same:
-                    report.unchanged.append(name)
-                else:
-                    report.left.append((name, "There is another entry of this title and type."))
+            if (kept.content, kept.description) == (content, description):
+                report.unchanged.append(name)
+                continue
+            if not replace:
+                report.left.append((name, "There is another entry of this title and type."))
                 continue
         try:
             file = await into.write_memory_entry(title, content, entry.memory_type, description, source=entry.source)

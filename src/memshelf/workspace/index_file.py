@@ -17,7 +17,7 @@ from memshelf.origin import Origin
 from memshelf.workspace import index
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.entries import EntryInfo, read_entry_file
-from memshelf.workspace.turns import TRIES, give_way
+from memshelf.workspace.turns import TRIES, give_way, overtaken
 
 __all__ = ["IndexFile"]
 
@@ -136,7 +136,7 @@ class IndexFile:
                 expected = found.version if found is not None else None
                 version = await self._store.write(self._path, after, expected=expected, origin=Origin())
             except MemoryStoreError as error:
-                if error.code not in ("version_mismatch", "already_exists"):
+                if not overtaken(error, self._path):
                     raise
                 await give_way(attempt)
             else:

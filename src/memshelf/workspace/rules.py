@@ -81,14 +81,17 @@ def _read(path: Path, root: Path) -> RuleFile | None:
         if not path.resolve().is_relative_to(root.resolve()):
             return RuleFile(str(path), "", _LEADS_OUT)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            regular = stat.S_ISREG(os.fstat(fd).st_mode)
+            data = os.read(fd, _LONGEST + 1) if regular else b""
+        finally:
+            os.close(fd)
     except OSError as error:
         return RuleFile(str(path), "", f"it cannot be read ({error.strerror}); see to it that it can")
     except (RuntimeError, ValueError):  # links in a circle, or no path at all
         return None
-    with open(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return RuleFile(str(path), "", _NO_FILE)
-        data = file.read(_LONGEST + 1)
+    if not regular:
+        return RuleFile(str(path), "", _NO_FILE)
     try:
         return RuleFile(str(path), data.decode()) if len(data) <= _LONGEST else RuleFile(str(path), "", _NO_TEXT)
     except UnicodeDecodeError:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
 from memshelf.files.tools import failure as file_failure
 from memshelf.limits import FileFormat
+from memshelf.mounted import Json
 from memshelf.origin import Origin
+from memshelf.workspace.turns import overtaken
 
 if TYPE_CHECKING:  # or else whoever asks for the tools' names would load all that a workspace needs
     from memshelf.workspace.entries import MemoryEntry
@@ -17,7 +19,6 @@ if TYPE_CHECKING:  # or else whoever asks for the tools' names would load all th
 
 __all__ = ["WORKSPACE_TOOLS", "WorkspaceTool", "WorkspaceToolKey", "WorkspaceTools", "failure"]
 
-Json: TypeAlias = dict[str, Any]  # any JSON value
 WorkspaceToolKey: TypeAlias = Literal["save", "search", "forget", "read", "rules"]
 
 READ_CHARS = 20_000
@@ -132,8 +133,8 @@ class WorkspaceTools:
                 raise
         try:
             return await edits.create(store, path, line, origin=origin, format=_FORMAT)
-        except MemoryStoreError as taken:
-            if taken.code != "already_exists" or taken.current is None or taken.current.path != path:
+        except MemoryStoreError as error:
+            if not overtaken(error, path):
                 raise
         return await edits.append(store, path, line, origin=origin, format=_FORMAT, retries=_RETRIES)
 

@@ -7,12 +7,21 @@ import random
 from typing import Final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-__all__ = ["TRIES", "Turns", "give_way"]
+from memshelf.errors import MemoryStoreError
+
+__all__ = ["TRIES", "Turns", "give_way", "overtaken"]
 
 TRIES: Final = 200
 """How often a write is tried when others keep getting in between."""
 
 _LONGEST_WAIT = 0.02
+
+
+def overtaken(error: MemoryStoreError, path: str) -> bool:
+    """Whether a write was refused as somebody else wrote the file a moment ago, and not as something is in its way."""
+    if error.code == "already_exists":
+        return error.current is not None and error.current.path == path
+    return error.code == "version_mismatch"
 
 
 async def give_way(attempt: int) -> None:

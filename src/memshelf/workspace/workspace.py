@@ -132,7 +132,7 @@ class Workspace:
 
     async def aclose(self) -> None:
         """End the threads of the workspace, and close the stores that it opened itself. It opens again when used."""
-        for user in self._users.values():
+        for user in (*self._users.values(), self._user):
             user.close()
         await self._stores.aclose()
 
@@ -203,8 +203,10 @@ class Workspace:
             raise ValueError("Deleting a user removes all of their memory: say confirm=True.")
         checked = checked_user(user_id)
         deleted = await self._stores.delete(checked)
-        if (known := self._users.pop(checked, None)) is not None and known is self._user:
-            self.set_user(checked)
+        if (known := self._users.pop(checked, None)) is not None:
+            known.close()
+            if known is self._user:
+                self.set_user(checked)
         return deleted
 
     async def write_memory_entry(
