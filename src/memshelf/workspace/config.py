@@ -15,8 +15,8 @@ class WorkspaceConfig:
     """The names in a workspace: `{users_dir}/{user}/` holds `agent_md` (standing rules), `memory_md` (the index),
     `memory_dir` (one file an entry) and `conversations_dir` (archives).
 
-    Each is a relative path without `..`, kept in NFC, else `ValueError`. With `memory_dir=""` the entries lie beside the index, as
-    in a Claude Code memory folder.
+    Each is a relative path without `..`, kept in NFC, else `ValueError`. With `memory_dir=""` the entries lie beside
+    the index, as in a Claude Code memory folder.
     """
 
     agent_md: str = "AGENTS.md"
