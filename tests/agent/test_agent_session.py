@@ -620,24 +620,63 @@ async def test_a_call_that_was_cut_short_is_so_though_an_earlier_one_had_its_id(
     assert outcomes == ["success", "interrupted"]
 
 
-async def test_a_log_that_lost_any_one_row_still_has_each_result_behind_its_call(log, tmp_path):
-    calls = [call("list_files", id=each) for each in ("1", "2", "3")]
-    script = Script(calls[:2], "first", calls[2], "second", *["x"] * 20)
+async def _two_turns_with_calls(log, *ids):
+    """The lines of a session with three calls in it."""
+    calls = [call("list_files", id=each) for each in ids]
+    script = Script(calls[:2], "first", calls[2], "second")
 
     def list_files() -> str:
         return "a.md"
 
     for question in ("one", "two"):
         await Agent(script.model, tools=[list_files], capabilities=[SessionLogCapability(log)]).run(question)
-    lines = Path(log.path).read_bytes().splitlines(keepends=True)
+    return Path(log.path).read_bytes().splitlines(keepends=True)
+
+
+async def _assert_it_goes_on(tmp_path, name, lines):
+    """With two more turns, whose requests are such that every provider takes them."""
+    log = SessionLog(name, tmp_path, durable=False)
+    Path(log.path).write_bytes(b"".join(lines))
+    script = Script("x", "x")
+    for question in ("three", "four"):
+        await plain(script, [SessionLogCapability(log)], question)
+    for before, message in itertools.pairwise([None, *script.requests[-1]]):
+        made = [part.tool_call_id for part in before.parts if isinstance(part, ToolCallPart)] if before else []
+        assert sorted(part.tool_call_id for part in returns([message])) == made
+    return script.requests[-1]
+
+
+async def test_a_log_that_lost_any_one_row_still_has_each_result_behind_its_call(log, tmp_path):
+    lines = await _two_turns_with_calls(log, "1", "2", "3")
     for lost in range(len(lines)):
-        damaged = SessionLog(f"s{lost}", tmp_path, durable=False)
-        Path(damaged.path).write_bytes(b"".join([*lines[:lost], b"{\n", *lines[lost + 1 :]]))
-        for question in ("three", "four"):
-            await plain(script, [SessionLogCapability(damaged)], question)
-        for before, message in itertools.pairwise([None, *script.requests[-1]]):
-            made = [part.tool_call_id for part in before.parts if isinstance(part, ToolCallPart)] if before else []
-            assert sorted(part.tool_call_id for part in returns([message])) == made
+        await _assert_it_goes_on(tmp_path, f"s{lost}-lost", [*lines[:lost], b"{\n", *lines[lost + 1 :]])
+
+
+@pytest.mark.parametrize("ids", [("1", "2", "3"), ("0", "1", "0")], ids=["counted", "counted-anew"])
+async def test_a_log_with_rows_twice_or_in_another_order_has_one_result_behind_each_call(log, tmp_path, ids):
+    lines = await _two_turns_with_calls(log, *ids)
+    await _assert_it_goes_on(tmp_path, "doubled", [*lines, *lines])
+    for at, line in enumerate(lines):
+        await _assert_it_goes_on(tmp_path, f"twice-{at}", [*lines[: at + 1], line, *lines[at + 1 :]])
+        await _assert_it_goes_on(tmp_path, f"late-{at}", [*lines[:at], *lines[at + 1 :], line])
+
+
+async def test_of_two_results_of_a_call_the_first_counts(log, tmp_path):
+    lines = await _two_turns_with_calls(log, "1", "2", "3")
+    [at] = [at for at, line in enumerate(lines) if b'"tool_call_id":"3"' in line]
+    for other in (lines[at].replace(b"a.md", b"b.md"), lines[at].replace(b"success", b"interrupted")):
+        request = await _assert_it_goes_on(tmp_path, str(len(other)), [*lines[: at + 1], other, *lines[at + 1 :]])
+        assert [part.content for part in returns(request)] == ["a.md"] * 3
+
+
+async def test_calls_that_another_program_logged_have_their_results_behind_them(log, tmp_path):
+    called = b'{"type":"assistant","content":"","tool_calls":[{"id":"9","name":"look","args":{}}]}\n'
+    answered = b'{"type":"tool","content":"seen","tool_call_id":"9","tool_name":"look"}\n'
+    lines = await _two_turns_with_calls(log, "1", "2", "3")
+    for at in range(len(lines)):
+        logged = [called, *lines[: at + 1], answered, *lines[at + 1 :]]
+        request = await _assert_it_goes_on(tmp_path, f"among-{at}", logged)
+        assert "seen" in [part.content for part in returns(request)]
 
 
 def test_usage_and_details_of_a_response_survive(log):

@@ -407,6 +407,18 @@ def test_rows_that_were_taken_back_are_left_out_of_a_resume_and_stay_in_the_file
     assert [row["content"] for row in log.search("oops")] == ["oops"]
 
 
+def test_a_row_that_stands_twice_is_resumed_once(tmp_path):
+    log = SessionLog("s", tmp_path)
+    log.append("user", "tea?")
+    log.append("assistant", "green")
+    whole = Path(log.path).read_bytes()
+    Path(log.path).write_bytes(
+        whole * 2 + b'{"type":"user","id":"1","content":"a"}\n{"type":"user","id":"1","content":"b"}\n'
+    )
+    assert [row["content"] for row in log.load()] == ["tea?", "green", "a", "b"], "an id alone makes no row the same"
+    assert len(list(log.rows())) == 6
+
+
 @pytest.mark.parametrize("rows", ["7", "[7, null]", '{"a": 1}', '["nobody"]'])
 def test_a_retraction_of_nothing_retracts_nothing(log, rows):
     log.append("user", "first")

@@ -206,16 +206,21 @@ class SessionLog:
         boundary: Row | None = None
         wanted: set[str] = set()
         gone: set[str] = set()
+        seen: dict[str | None, Row] = {}
         for row in self._decoded(lines.backwards()):
+            row_id = row.get("id")
+            if row_id is not None and row == seen.get(row_id):
+                continue  # copies of the file were put together; an id alone may be another program's
+            seen[row_id] = row
             if row["type"] == "event" and row.get("event") == "retracted":
                 gone.update(strings(row.get("rows")))
-            if row.get("id") in gone:
+            if row_id in gone:
                 continue
             if boundary is None and row["type"] != "compact_boundary":
                 following.append(row)
             elif boundary is None:
                 boundary, wanted = row, set(strings(row.get("keep")))
-            elif (row_id := row.get("id")) in wanted:
+            elif row_id in wanted:
                 wanted.discard(row_id)
                 kept.append(row)
             if boundary is not None and not wanted:

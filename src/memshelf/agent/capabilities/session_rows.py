@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from pydantic import ValidationError
@@ -19,6 +19,7 @@ from pydantic_ai import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    RetryPromptPart,
     SystemPromptPart,
     TextPart,
     ToolCallPart,
@@ -138,7 +139,7 @@ def messages_of(rows: Iterable[Row]) -> list[Replayed]:
     for at, group in enumerate(groups):
         begun.setdefault(group[0].get("run_id"), at)
     order = sorted(range(len(groups)), key=lambda at: begun[run] if (run := groups[at][0].get("run_id")) else at)
-    return [Replayed(messages[at], groups[at]) for at in order]
+    return _answering([Replayed(messages[at], groups[at]) for at in order])
 
 
 def _grouped(rows: Sequence[Row]) -> tuple[list[list[Row]], dict[int, str]]:
@@ -159,10 +160,9 @@ def _grouped(rows: Sequence[Row]) -> tuple[list[list[Row]], dict[int, str]]:
 
 
 def _paired(rows: Sequence[Row]) -> list[Row]:
-    """The rows with each result behind its call.
+    """The rows with each result behind its call, and one for each call: its own, or else what says "interrupted".
 
-    Without what says "interrupted" of a call whose own result follows. A result that stands behind a later response is
-    moved, such as one that a seal made up for a row that was lost.
+    A result that stands behind a later response is moved, such as one that a seal made up for a row that was lost.
     """
     responses: dict[object, list[int]] = {}
     for position, row in enumerate(rows):
@@ -171,19 +171,48 @@ def _paired(rows: Sequence[Row]) -> list[Row]:
     gone: set[int] = set()
     moved: dict[int, list[Row]] = {}
     for call in calls_of(rows):
-        own = [at for at in call.results if rows[at].get("outcome") != "interrupted"]
-        gone.update(at for at in call.results if own and at < own[-1] and at not in own)
-        for at in call.results:
-            others = [responses.get(run_id, []) for run_id in {call.run_id, rows[at].get("run_id")}]
-            if at not in gone and any(bisect_left(each, at) > bisect_right(each, call.position) for each in others):
-                gone.add(at)
-                moved.setdefault(call.position, []).append(rows[at])
+        if not call.results:
+            continue
+        at = next((each for each in call.results if rows[each].get("outcome") != "interrupted"), call.results[0])
+        gone.update(each for each in call.results if each != at)
+        runs = {call.run_id, rows[at].get("run_id")}
+        others = [responses.get(run_id, []) for run_id in runs]
+        # Rows of no run stand among those of runs, which are put together.
+        if None in runs or any(bisect_left(each, at) > bisect_right(each, call.position) for each in others):
+            gone.add(at)
+            moved.setdefault(call.position, []).append({**rows[at], "run_id": call.run_id})
     kept: list[Row] = []
     for position, row in enumerate(rows):
         if position not in gone:
             kept.append(row)
         kept += moved.get(position, ())
     return kept
+
+
+def _answering(replayed: Iterable[Replayed]) -> list[Replayed]:
+    """The messages without results that answer no call of the response before them, such as one that was lost: no
+    provider takes them."""
+    kept: list[Replayed] = []
+    asked: set[str] = set()
+    for each in replayed:
+        message = each.message
+        if isinstance(message, ModelResponse):
+            asked = {call.tool_call_id for call in message.tool_calls}
+        else:
+            parts = [part for part in message.parts if (answered := _answered(part)) is None or answered in asked]
+            asked.difference_update(map(_answered, parts))
+            if len(parts) < len(message.parts):
+                message = replace(message, parts=parts)
+        if message.parts or message is each.message:
+            kept.append(Replayed(message, each.rows))
+    return kept
+
+
+def _answered(part: ModelRequestPart) -> str | None:
+    """The id of the call that a part is the result of."""
+    if isinstance(part, BaseToolReturnPart) or (isinstance(part, RetryPromptPart) and part.tool_name is not None):
+        return part.tool_call_id
+    return None
 
 
 def _continues(before: Row, row: Row) -> bool:
