@@ -318,7 +318,8 @@ def test_a_day_is_one_term_however_it_is_written(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["March 5", "on 5 March", "Mar. 5th", "the 5th of March", "3月5日", "三月五号", "3 月 5 日"]
+    "text",
+    ["March 5", "on 5 March", "Mar. 5th", "the 5th of March", "3月5日", "三月五号", "3 月 5 日"],
 )
 def test_a_day_without_its_year_is_the_same_term_in_each_form(text):
     assert list(terms(text))[-2:] == ["--03-05", "---03-05"]
@@ -330,14 +331,48 @@ def test_a_day_without_its_year_is_the_same_term_in_each_form(text):
     "text",
     ["2026-02-30", "2026-13-01", "1.2026-03-05", "12026-03-05", "2026-03-056", "2026年3月", "March 2026",
      "192.168.20.26", "3026-03-05", "2026-03/05", "v2.2026.03.05", "20261301", "120260305", "202603051", "13/13/2026",
-     "5.13.2026", "1.5.3.2026", "5.3.20261", "March 50", "march 5pm", "30 February", "十三月五日", "3月5000元"],
+     "5.13.2026", "1.5.3.2026", "5.3.20261", "March 50", "march 5pm", "30 February", "十三月五日", "3月5000元",
+     "24/7", "1/2 cup", "8/10", "src/3/15", "v3/15", "3/15in", "3/15/20", "3/15%", "13/13"],
 )  # fmt: skip
 def test_what_is_no_day_of_the_calendar_is_no_date(text):
     assert list(dates(text)) == []
 
 
-@given(st.text(st.sampled_from("0123456789-/. 年月日,stmarchy"), max_size=60))
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("3/15 dentist", ["03-15"]), ("看牙医3/15。", ["03-15"]), ("due 15/3.", ["03-15"]),
+        ("leave: 3/6", ["03-06", "06-03"]), ("3/15-3/17", ["03-15", "03-16", "03-17"]),
+        ("Rome, March 5-7", ["03-05", "03-06", "03-07"]), ("from Mar 30 to April 1st", ["03-30", "03-31", "04-01"]),
+        ("5–7 March", ["03-05", "03-06", "03-07"]), ("the 5th to the 7th of March", ["03-05", "03-06", "03-07"]),
+        ("12月30日至1月1日", ["12-30", "12-31", "01-01"]), ("三月五日到七日", ["03-05", "03-06", "03-07"]),
+        ("feb 27 until feb 29", ["02-27", "02-28", "02-29"]),
+        ("3/6 ~ 3/8", ["03-06", "03-07", "03-08", "06-03", "08-03"]),
+        ("March 5 to 7 pm", ["03-05"]), ("March 5 - 12 June", ["03-05", "06-12"]), ("March 5 to 45", ["03-05"]),
+        ("March 5 and 7", ["03-05"]), ("March 7-5", ["03-07"]), ("May 1 - Sept 1", ["05-01", "09-01"]),
+    ],
+)  # fmt: skip
+def test_a_record_is_of_all_days_of_a_range_and_of_days_in_figures(text, days):
+    found = {each for each in terms(text) if each.startswith("-")}
+    assert found == {f"{dashes}{day}" for day in days for dashes in ("--", "---")}
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("2026-03-05 to 2026-03-07", ["2026-03-05", "2026-03-06", "2026-03-07"]),
+        ("Dec 31, 2026 - Jan 2", ["2026-12-31", "2027-01-01", "2027-01-02"]),
+        ("Dec 31 - Jan 2, 2027", ["2026-12-31", "2027-01-01", "2027-01-02"]),
+        ("2027年2月28日到29日", ["2027-02-28"]), ("2026-03-05 to 2027-03-07", ["2026-03-05", "2027-03-07"]),
+    ],
+)  # fmt: skip
+def test_a_range_with_a_year_is_of_that_year(text, days):
+    assert sorted({each for each in terms(text) if each.startswith("20") and len(each) == 10}) == days
+
+
+@given(st.text(st.sampled_from("0123456789-/. 年月日,stmarchy到~"), max_size=60))
 def test_no_text_breaks_the_reading_of_dates(text):
+    list(terms(text))
     for named in dates(text):
         assert date(named.year or 2000, named.month, named.day)
         assert 0 <= named.start < named.end <= len(text)
@@ -370,7 +405,8 @@ async def test_what_names_a_day_is_found_by_it_in_both_languages(question, embed
 _DIARY = [
     "Dentist on 2026-05-27.", "5月28日飞成都。", "Piano recital: June 2nd, 2026.",
     "Tax papers were due on 30 April 2026.", "车辆年检定在2026年6月20日。", "The passport expires on 2027-01-19.",
-    "Book fair in Leipzig on 2024-05-28.",
+    "Book fair in Leipzig on 2024-05-28.", "Holiday in Rome, July 3-12.", "8/14 flea market",
+    "Choir practice is on Mondays.", "每周四上陶艺课。",
 ]  # fmt: skip
 """Asked on a Wednesday, the 20th of May 2026."""
 
@@ -384,6 +420,9 @@ _DIARY = [
         ("What happened last month?", {3}), ("上个月有过什么事？", {3}), ("What do I have in 13 days?", {2}),
         ("Thanks for the slides. What do I have next week? No rush.", {0, 1}), ("What is on in January?", {5}),
         ("What is between May 25 and May 30?", {0, 1}), ("下下个星期有什么计划", {2}), ("六月二日有什么安排", {2}),
+        ("Am I free on July 9?", {7}), ("2026年7月9日我在哪？", {7}), ("What is on August 14?", {8}),
+        ("8/14有什么事？", {8}), ("What do I have on Thursday?", {10}), ("星期一有什么课？", {9}),
+        ("What happend last month?", {3}), ("Anything scheduld for next month?", {2, 4}),
     ],
 )  # fmt: skip
 async def test_what_names_one_of_the_days_asked_for_is_found_whenever_it_was_noted(question, first, embedder):

@@ -14,7 +14,7 @@ TODAY = date(2025, 11, 15)  # a Saturday
 
 
 def _read(text: str) -> list[tuple[str, str]]:
-    found, _ = read_times(text, TODAY, [2024, 2025])
+    found = read_times(text, TODAY, [2024, 2025]).stretches
     return [(date.fromordinal(each.first).isoformat(), date.fromordinal(each.last).isoformat()) for each in found]
 
 
@@ -83,6 +83,13 @@ def _read(text: str) -> list[tuple[str, str]]:
         ("接下来的10天", "2025-11-15", "2025-11-25"),
         ("过去三个月", "2025-08-17", "2025-11-15"),
         ("最近一周", "2025-11-08", "2025-11-15"),
+        ("What do I have on Tuesday?", "2025-11-18", "2025-11-18"),
+        ("Am I free Friday evening?", "2025-11-21", "2025-11-21"),
+        ("What did I do on Friday?", "2025-11-14", "2025-11-14"),
+        ("next Friday", "2025-11-21", "2025-11-21"),
+        ("周二有什么安排？", "2025-11-18", "2025-11-18"),
+        ("我週二做了什麼", "2025-11-11", "2025-11-11"),
+        ("礼拜天去过哪里？", "2025-11-09", "2025-11-09"),
     ],
 )  # fmt: skip
 def test_an_expression_means_these_days(text, first, last):
@@ -94,6 +101,7 @@ def test_an_expression_means_these_days(text, first, last):
     [
         "may I ask", "May I ask", "they march on", "fall in love", "version 1.74", "2025年2月30日", "十", "月",
         "call 2025550123", "What does May Jones take?", "three days", "13月", "on the second day", "week",
+        "every Tuesday", "on Tuesdays", "每周二", "一周一次", "三周二百元", "24/7", "3/4 cup",
     ],
 )  # fmt: skip
 def test_other_words_mean_no_time(text):
@@ -121,9 +129,18 @@ def test_two_days_are_not_those_between():
     assert _read("between us, yesterday and today") == [("2025-11-14", "2025-11-14"), ("2025-11-15", "2025-11-15")]
 
 
+def test_a_day_of_the_week_alone_is_the_next_or_the_last_one():
+    for text in ("Friday's notes", "What did we plan for Friday?"):
+        assert _read(text) == [("2025-11-21", "2025-11-21"), ("2025-11-14", "2025-11-14")]
+    assert _read("What is on Saturday?") == [("2025-11-15", "2025-11-15"), ("2025-11-22", "2025-11-22")]
+    assert read_times("周二和星期五", TODAY, [2025]).weekdays == [1, 4]
+
+
 def test_a_date_without_a_year_is_of_every_year_there_are_records_of():
     assert _read("3月5日") == [("2024-03-05", "2024-03-05"), ("2025-03-05", "2025-03-05")]
     assert _read("anything in May?") == [("2024-05-01", "2024-05-31"), ("2025-05-01", "2025-05-31")]
+    assert _read("12/18") == [("2024-12-18", "2024-12-18"), ("2025-12-18", "2025-12-18")]
+    assert _read("Chinese New Year") == _read("春节") == [("2024-01-20", "2024-02-20"), ("2025-01-20", "2025-02-20")]
     assert _read("March 5") == [("2024-03-05", "2024-03-05"), ("2025-03-05", "2025-03-05")]
 
 
@@ -139,5 +156,5 @@ def test_closeness_fades_outside_and_a_day_says_more_than_a_year():
 
 @given(st.text(st.sampled_from("0123456789年月日号周上下前后去今明两三十一天至到-/ lastweekagoMay,."), max_size=40))
 def test_no_text_breaks_the_reading(text):
-    for each in read_times(text, TODAY, [1, 2025, 9999])[0]:
+    for each in read_times(text, TODAY, [1, 2025, 9999]).stretches:
         assert 1 <= each.first <= each.last

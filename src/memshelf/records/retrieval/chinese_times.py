@@ -18,6 +18,7 @@ from memshelf.records.retrieval.days import (
     recent,
     span,
     week,
+    weekday,
     year,
 )
 
@@ -63,6 +64,9 @@ _DATE = re.compile(
 _WHOLE_YEAR = re.compile(rf"{_YEAR}(?!\s*的?(?:{_NUMBER})\s*月)年?(?P<part>上半年|下半年|[春夏秋冬]天|初|中|底|末)?")
 _DAY = re.compile("|".join(sorted(_DAY_WORDS, key=len, reverse=True)))
 _WEEK = re.compile(r"(?P<offset>上上|上|这|本|下下|下)个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?")
+_WEEKDAY = re.compile(
+    "(?<![上这本下个每几两一二三四五六七八九十0-9])(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])(?!次)"
+)
 _MONTH = re.compile(r"(?P<offset>上上|上|这|本|下下|下)个?月(?P<part>初|中|底|末)?")
 _SO_MANY = rf"(?P<count>{_NUMBER}|[两几])\s*个?(?P<unit>{'|'.join(_UNITS)})"
 _AGO = re.compile(f"{_SO_MANY}(?:之|以)?(?P<direction>前|后)")
@@ -83,6 +87,8 @@ def chinese_times(text: str, context: Context) -> Iterator[Found]:
         yield _found(match, [around(context.today, _DAY_WORDS[match[0]], 1)])
     for match in _WEEK.finditer(text):
         yield _found(match, [_week(match, context)])
+    for match in _WEEKDAY.finditer(text):
+        yield Found(tuple(weekday(context.today, _weekday(match), context.tense)), *match.span(), _weekday(match))
     for match in _MONTH.finditer(text):
         part_of_month = _MONTH_PARTS.get(match["part"], (1, 31))
         yield _found(match, [month_away(context.today, _OFFSETS[match["offset"]], part_of_month)])
@@ -95,9 +101,7 @@ def chinese_times(text: str, context: Context) -> Iterator[Found]:
     for match in _RECENT.finditer(text):
         yield _found(match, [recent(context.today)])
     for match in _FEAST.finditer(text):
-        first, last = _FEASTS[match[0]]
-        ends = [(day(year, *first), day(year, *last)) for year in context.years]
-        yield _found(match, [Stretch(start.first, end.last) for start, end in ends if start and end])
+        yield _found(match, context.each_year(*_FEASTS[match[0]]))
 
 
 def _found(match: re.Match[str], stretches: list[Stretch] | list[Stretch | None]) -> Found:
@@ -134,8 +138,12 @@ def _week(match: re.Match[str], context: Context) -> Stretch:
         return whole
     if match["weekday"] == "末":
         return Stretch(whole.first + 5, whole.last)
-    weekday = whole.first + "一二三四五六日".find(match["weekday"].replace("天", "日"))
-    return Stretch(weekday, weekday)
+    ordinal = whole.first + _weekday(match)
+    return Stretch(ordinal, ordinal)
+
+
+def _weekday(match: re.Match[str]) -> int:
+    return "一二三四五六日".find(match["weekday"].replace("天", "日"))
 
 
 def number(text: str) -> int:

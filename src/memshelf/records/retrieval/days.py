@@ -6,15 +6,17 @@ import calendar
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, date
+from enum import Enum
 
 __all__ = [
-    "EPOCH_DAY", "MICROS_A_DAY", "Context", "Found", "Part", "Stretch", "around", "day", "month", "month_away",
-    "months", "recent", "span", "week", "year",
+    "EPOCH_DAY", "MICROS_A_DAY", "WEEKDAYS", "Context", "Found", "Part", "Stretch", "Tense", "around", "day", "month",
+    "month_away", "months", "recent", "span", "week", "weekday", "year",
 ]  # fmt: skip
 
 
 MICROS_A_DAY = 86_400_000_000
 EPOCH_DAY = date(1970, 1, 1).toordinal()
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,16 @@ class Found:
     stretches: tuple[Stretch, ...]
     start: int
     end: int
+    weekday: int | None = None
+    """0 for Monday, if it is nothing but the name of that day."""
+
+
+class Tense(Enum):
+    """What the rest of a text says of when a day is that it names."""
+
+    PAST = "past"
+    FUTURE = "future"
+    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +52,15 @@ class Context:
 
     today: date
     years: tuple[int, ...]
+    tense: Tense = Tense.ANY
 
     def or_any(self, year: int | None) -> Iterator[int]:
         return iter(self.years if year is None else (year,))
+
+    def each_year(self, first: tuple[int, int], last: tuple[int, int]) -> list[Stretch]:
+        """From one day of the calendar to another, given by month and day."""
+        ends = [(day(year, *first), day(year, *last)) for year in self.years]
+        return [Stretch(start.first, end.last) for start, end in ends if start and end]
 
 
 Part = tuple[int, int]
@@ -78,6 +96,14 @@ def week(today: date, offset: int) -> Stretch:
     """The week, from Monday, that is `offset` weeks away."""
     monday = today.toordinal() - today.weekday() + 7 * offset
     return Stretch(monday, monday + 6)
+
+
+def weekday(today: date, number: int, tense: Tense) -> list[Stretch]:
+    """The next such day of the week, 0 being Monday, the last one before today, or either."""
+    ahead = (number - today.weekday()) % 7
+    coming = (ahead, *(() if ahead else (7,)))  # who says it on that day may mean the one in a week
+    away = {Tense.PAST: (ahead - 7,), Tense.FUTURE: coming, Tense.ANY: (*coming, ahead - 7)}[tense]
+    return [Stretch(each, each) for each in (max(1, today.toordinal() + days) for days in away)]
 
 
 def around(today: date, days: int, unit: int) -> Stretch:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from memshelf.records.retrieval.days import (
+    WEEKDAYS,
     Context,
     Found,
     Part,
@@ -19,6 +20,7 @@ from memshelf.records.retrieval.days import (
     recent,
     span,
     week,
+    weekday,
     year,
 )
 
@@ -30,7 +32,6 @@ _MONTH_NAMES = (
 )  # fmt: skip
 MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
 MONTHS |= {name[:3]: number for name, number in MONTHS.items()} | {"sept": 9}
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _COUNTS = {
     word: count
     for count, word in enumerate(
@@ -48,7 +49,12 @@ _DAYS = {
     "the day before yesterday": -2, "yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "this morning": 0,
     "the day after tomorrow": 2, "tomorrow": 1,
 }  # fmt: skip
-_FEASTS = {"christmas": (12, 20, 27), "halloween": (10, 28, 31), "valentine": (2, 12, 15), "new year": (1, 1, 2)}
+_LUNAR_NEW_YEAR = ((1, 20), (2, 20))
+_FEASTS = {
+    "christmas": ((12, 20), (12, 27)), "halloween": ((10, 28), (10, 31)), "valentine": ((2, 12), (2, 15)),
+    "thanksgiving": ((11, 22), (11, 28)), "easter": ((3, 22), (4, 25)), "chinese new year": _LUNAR_NEW_YEAR,
+    "lunar new year": _LUNAR_NEW_YEAR, "spring festival": _LUNAR_NEW_YEAR, "new year": ((1, 1), (1, 2)),
+}  # fmt: skip
 # These are words of their own, too: a month only with a day, a year or a part, or written large after a
 # word such as "in".
 _AMBIGUOUS = frozenset(("may", "march", "mar", "dec", "jan", "sept"))
@@ -70,7 +76,10 @@ _SEASON = re.compile(
 _WHOLE_YEAR = re.compile(rf"\b(?:in|during|of|since|until|by|year) (?P<year>{_YEAR})\b", re.IGNORECASE)
 _DAY = re.compile(rf"\b(?:{'|'.join(_DAYS)})\b", re.IGNORECASE)
 _RELATIVE = re.compile(
-    rf"\b(?P<offset>{'|'.join(_OFFSETS)}) (?P<unit>weekend|week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE
+    rf"\b(?P<offset>{'|'.join(_OFFSETS)}) (?P<unit>weekend|week|month|year|{'|'.join(WEEKDAYS)})\b", re.IGNORECASE
+)
+_WEEKDAY = re.compile(
+    rf"{''.join(f'(?<!{each} )' for each in (*_OFFSETS, 'every', 'each'))}\b(?P<weekday>{'|'.join(WEEKDAYS)})\b", re.I
 )
 _AFTER_NEXT = re.compile(r"\bthe (?P<unit>week|weekend|month|year) (?P<direction>after next|before last)\b", re.I)
 _COUNTED = rf"(?P<count>\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (?P<unit>{'|'.join(_UNITS)})s?"
@@ -96,6 +105,9 @@ def english_times(text: str, context: Context) -> Iterator[Found]:
         yield _found(match, [around(context.today, _DAYS[match[0].lower()], 1)])
     for match in _RELATIVE.finditer(text):
         yield _found(match, [_relative(match["unit"].lower(), _OFFSETS[match["offset"].lower()], context.today)])
+    for match in _WEEKDAY.finditer(text):
+        number = WEEKDAYS.index(match["weekday"].lower())
+        yield Found(tuple(weekday(context.today, number, context.tense)), *match.span(), number)
     for match in _AFTER_NEXT.finditer(text):
         offset = 2 if match["direction"].lower() == "after next" else -2
         yield _found(match, [_relative(match["unit"].lower(), offset, context.today)])
@@ -108,8 +120,7 @@ def english_times(text: str, context: Context) -> Iterator[Found]:
     for match in _RECENT.finditer(text):
         yield _found(match, [recent(context.today)])
     for match in _FEAST.finditer(text):
-        of_month, first, last = _FEASTS[match[0].lower()]
-        yield _found(match, [month(number, of_month, (first, last)) for number in context.years])
+        yield _found(match, context.each_year(*_FEASTS[match[0].lower()]))
 
 
 def _found(match: re.Match[str], stretches: list[Stretch] | list[Stretch | None]) -> Found:
@@ -160,7 +171,7 @@ def _relative(unit: str, offset: int, today: date) -> Stretch | None:
     if unit == "weekend":
         return Stretch(whole.first + 5, whole.last)
     # "Last Friday" is the latest one before today, "next Friday" the first one after it.
-    ordinal = week(today, 0).first + _WEEKDAYS.index(unit)
+    ordinal = week(today, 0).first + WEEKDAYS.index(unit)
     if offset < 0 and ordinal >= today.toordinal():
         ordinal -= 7
     if offset > 0 and ordinal <= today.toordinal():

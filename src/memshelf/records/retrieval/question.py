@@ -16,7 +16,15 @@ from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.terms import Asked, long_words, misspelt, query_terms, term_hash, terms as terms_of
+from memshelf.records.retrieval.terms import (
+    Asked,
+    asks_with,
+    long_words,
+    misspelt,
+    query_terms,
+    term_hash,
+    terms as terms_of,
+)
 from memshelf.records.retrieval.times import named_days, read_times
 
 if TYPE_CHECKING:
@@ -115,16 +123,16 @@ def _sentence(
 ) -> Sentence:
     named = [number for name, number in index.speaker_names.items() if name in text.casefold()]
     terms = _mended(query_terms(text), text, index)
-    times, rest = read_times(text, now.date(), _years(index, now))
+    times, weekdays, rest = read_times(text, now.date(), _years(index, now))
     dated = next(dates(folded(text)), None) is not None
-    besides = query_terms(rest) if times and any(terms_of(rest)) else {}
+    besides = _mended(query_terms(rest), rest, index) if times and any(terms_of(rest)) else {}
     about = [term for term, asked in besides.items() if asked.sure and asked.weight >= 1]
     # What it is about says more than many days, or than one that is a term of the question itself.
     few = [each for each in times if not about or (not dated and each.last - each.first < _FEW_DAYS)]
     return Sentence(
         dict(islice(terms.items(), _MOST_TERMS)),
         times,
-        {term_hash(term): says for term, says in named_days(few if of_days else ()).items()},
+        {term_hash(term): says for term, says in (named_days(few, weekdays) if of_days else {}).items()},
         about[:_MOST_TERMS],
         (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
         dated,
@@ -140,7 +148,11 @@ def _mended(terms: dict[int, Asked], text: str, index: RecordIndex) -> dict[int,
     letter. They count for less, as they may be other words."""
     unknown = (word for word in long_words(text) if not index.postings.held([term_hash(word)]))
     for word in islice(unknown, _MOST_MENDED):
-        meant = index.postings.held(misspelt(word))
+        near = misspelt(word)
+        if asks_with(near):
+            terms.pop(term_hash(word), None)
+            continue
+        meant = index.postings.held(near)
         if term_hash(word) in terms and 0 < len(meant) <= _MOST_MEANT:
             del terms[term_hash(word)]
             terms |= dict.fromkeys(meant, Asked(weights.MISSPELT / len(meant), sure=True))

@@ -6,18 +6,18 @@ import re
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from string import ascii_lowercase
 from typing import NamedTuple
 
 from memshelf.matching import folded
-from memshelf.records.retrieval.dates import dates
+from memshelf.records.retrieval.dates import dates, day_term, days_between
 
 __all__ = [
-    "COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "Asked", "joins", "long_words", "misspelt", "pack",
-    "query_terms", "term_hash", "terms",
+    "COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "Asked", "asks_with", "joins", "long_words",
+    "misspelt", "pack", "query_terms", "term_hash", "terms",
 ]  # fmt: skip
 
 INDEXED_CHARS = 32_000
@@ -80,9 +80,12 @@ def terms(text: str) -> Iterator[str]:
 
 
 def _days(text: str) -> Iterator[str]:
-    for day in dates(text):
+    named = list(dates(text))
+    for day in named:
         yield day.term
         yield day.of_any_year
+    if named:
+        yield from days_between(text, named)
 
 
 def _readable(text: str) -> str:
@@ -176,6 +179,7 @@ def query_terms(text: str) -> dict[int, Asked]:
         found[term_hash(day.of_any_year)] = Asked(1.0 if day.year else _DAY_WEIGHT, sure=False)
         if day.year:
             found[term_hash(day.term)] = Asked(_DATE_WEIGHT, sure=False)
+            found[term_hash(day_term(None, day.month, day.day))] = Asked(_DAY_WEIGHT, sure=False)
     return found
 
 
@@ -194,6 +198,11 @@ def misspelt(word: str) -> list[int]:
         near += [head + letter + tail for letter in ascii_lowercase]
         near += [head + letter + rest for letter in ascii_lowercase]
     return list(map(term_hash, dict.fromkeys(near)))
+
+
+def asks_with(hashes: Iterable[int]) -> bool:
+    """Whether one of the terms is a long word that a question is asked with."""
+    return not _LONG_ASKING.isdisjoint(hashes)
 
 
 def _asked(term: str) -> Asked:
@@ -227,3 +236,4 @@ def _undoubled(stem: str) -> str:
 
 
 _ASKING = frozenset(map(_stem, _ASKING_WORDS.split()))
+_LONG_ASKING = frozenset(term_hash(word) for word in _ASKING if len(word) > _LONG_WORD)

@@ -8,27 +8,44 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from functools import partial
 from itertools import pairwise, starmap
+from typing import NamedTuple
 
 from memshelf.records.retrieval.chinese_times import TRADITIONAL, chinese_times
 from memshelf.records.retrieval.dates import dates, day_term
-from memshelf.records.retrieval.days import Context, Found, Stretch, day
+from memshelf.records.retrieval.days import WEEKDAYS, Context, Found, Stretch, Tense, day
 from memshelf.records.retrieval.english_times import english_times
+from memshelf.records.retrieval.terms import terms
 
 __all__ = ["closeness", "fading", "named_days", "read_times", "specificity"]
 
 _MOST_STRETCHES = 64
 _FROM_TO, _AND = re.compile(r"\s*(?:to|until|till|through|[-–—~～]|到|至)\s*"), re.compile(r"\s+and\s+")
+_PAST = re.compile(r"\b(?:did|was|were|went|had|happened)\b|(?<!为)了(?!解)|过(?=[什吗谁哪？?])", re.IGNORECASE)
+_AHEAD = re.compile(r"\b(?:do|does|will|am|is|are|can|shall|should)\b|[要会]|有[什哪事空]", re.IGNORECASE)
+_PLANNED = re.compile(r"\b(?:will|plan|plans|planned|schedule|scheduled)\b|安排|计划|打算", re.IGNORECASE)
 _LONGEST_NAMED, _MOST_NAMED = 31, 200
 _WITHOUT_YEAR = 0.7
+_WEEKDAY_TERMS = tuple(
+    (*terms(word), f"周{day}", f"期{day}", f"拜{day}") for word, day in zip(WEEKDAYS, "一二三四五六日", strict=True)
+)
+"""Also of what happens on each of them: "every Monday", 每周一, 星期一."""
 
 
-def read_times(text: str, today: date, years: Iterable[int]) -> tuple[list[Stretch], str]:
-    """The days that the text speaks of, and the text without their names.
+class Times(NamedTuple):
+    """What a text says of when: the days, the days of the week by their numbers, and the rest of the text."""
+
+    stretches: list[Stretch]
+    weekdays: list[int]
+    rest: str
+
+
+def read_times(text: str, today: date, years: Iterable[int]) -> Times:
+    """The days that the text speaks of.
 
     `today` is what relative expressions count from; a date without a year is of each of the `years`.
     """
-    context = Context(today, tuple(years))
     text = text.translate(TRADITIONAL)
+    context = Context(today, tuple(years), _tense(text))
     found = [each for find in (chinese_times, english_times) for each in find(text, context)]
     for named in dates(text):
         if not any(each.start < named.end and named.start < each.end for each in found):
@@ -40,7 +57,16 @@ def read_times(text: str, today: date, years: Iterable[int]) -> tuple[list[Stret
     rest = list(text)
     for each in found:
         rest[each.start : each.end] = " " * (each.end - each.start)
-    return list(stretches)[:_MOST_STRETCHES], "".join(rest)
+    weekdays = [each.weekday for each in found if each.weekday is not None]
+    return Times(list(stretches)[:_MOST_STRETCHES], weekdays, "".join(rest))
+
+
+def _tense(text: str) -> Tense:
+    if _PLANNED.search(text):
+        return Tense.ANY if _PAST.search(text) else Tense.FUTURE  # "What did we plan for Monday?"
+    if _PAST.search(text):
+        return Tense.PAST
+    return Tense.FUTURE if _AHEAD.search(text) else Tense.ANY
 
 
 def _from_to(text: str, before: Found, after: Found) -> Found | None:
@@ -53,12 +79,12 @@ def _from_to(text: str, before: Found, after: Found) -> Found | None:
     return Found(days, before.start, after.end) if days else None
 
 
-def named_days(stretches: Sequence[Stretch]) -> dict[str, float]:
+def named_days(stretches: Sequence[Stretch], weekdays: Sequence[int] = ()) -> dict[str, float]:
     """The terms by which texts name the days of the stretches, each with how much it says that a text does.
 
     Not of stretches longer than a month, of which many are that name a day at all.
     """
-    named: dict[str, float] = {}
+    named = dict.fromkeys((name for each in weekdays for name in _WEEKDAY_TERMS[each]), 1.0)
     for stretch in stretches:
         if stretch.last - stretch.first >= _LONGEST_NAMED or len(named) >= _MOST_NAMED:
             continue
