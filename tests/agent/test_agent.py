@@ -40,6 +40,10 @@ def _asked(request):
     return [text for message in request for text in said(message)]
 
 
+async def _all(stream):
+    return [event async for event in stream]
+
+
 def _kinds(log):
     return [row["event"] if row["type"] == "event" else row["type"] for row in log.rows()]
 
@@ -185,6 +189,27 @@ async def test_a_summary_is_shown_in_later_runs_even_if_the_history_is_not():
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_that_is_cancelled_while_its_session_is_read_asks_no_model(monkeypatch):
+    reading, proceed = threading.Event(), threading.Event()
+    load = SessionLog.load
+
+    def slow(log):
+        reading.set()
+        assert proceed.wait(20)
+        return load(log)
+
+    monkeypatch.setattr(SessionLog, "load", slow)
+    script = Script("one")
+    stream = Agent(script.model, session_id="s1").stream("a")
+    events = asyncio.ensure_future(_all(stream))
+    await asyncio.to_thread(reading.wait)
+    stream.cancel()
+    proceed.set()
+    assert await events == []
+    assert stream.result.status == "cancelled"
+    assert script.requests == []
 
 
 async def test_a_later_agent_with_the_same_session_goes_on():

@@ -17,7 +17,6 @@ from pydantic_ai import (
     PartDeltaEvent,
     RunContext,
     SystemPromptPart,
-    TextContent,
     TextPartDelta,
     UserPromptPart,
     capture_run_messages,
@@ -26,7 +25,8 @@ from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 from scripted import Script, body, call, contexts, returns, said
 
 from memshelf import FileMemoryCapability, FileMemoryLimits, FileMount, InProcessFileStore, MemoryCursors, Origin
-from memshelf.agent.capabilities.first_input import SAID, history_replaced, say_before_input
+from memshelf.agent.capabilities.first_input import history_replaced, say_before_input
+from memshelf.agent.capabilities.said import memory_text
 from memshelf.agent.events import ContextDelivery, MemoryContextEvent
 
 ORIGIN = Origin()
@@ -155,7 +155,7 @@ async def test_a_request_from_which_the_users_text_was_removed_gets_none_and_mov
 async def test_what_two_capabilities_say_stays_in_their_order():
     class SaysMore(AbstractCapability[object]):
         async def before_model_request(self, ctx, request_context):
-            say_before_input(ctx, request_context, [TextContent("more", metadata={SAID: {}})])
+            say_before_input(ctx, request_context, [memory_text("more", {})])
             return request_context
 
     script = Script("hello")

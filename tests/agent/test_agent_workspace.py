@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from pydantic_ai import Agent as PlainAgent
+from pydantic_ai import Agent as PlainAgent, ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
 from responses_api import ResponsesApi, message
 from runners import every_way, harness, plain
 from scripted import Script, call, returns, said
@@ -241,6 +242,19 @@ async def test_a_workspace_that_fails_does_not_keep_a_run_from_its_answer(error,
     assert "Oolong" not in caplog.text
 
 
+async def test_a_workspace_that_hangs_does_not_keep_a_run_from_its_answer(caplog, monkeypatch):
+    class Hanging(InProcessFileStore):
+        async def list(self):
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("memshelf.agent.capabilities.workspace._SECONDS", 0.01)
+    script = Script("one")
+    hanging = Workspace.on(lambda user: Hanging(), "alice", embedder=None)
+    messages = await harness(script, [_capability(hanging)], "Which tea?")
+    assert messages[-1].text == "one"
+    assert "could not be read in" in caplog.text
+
+
 async def test_a_nested_run_is_told_nothing_and_leaves_nothing(workspace):
     await workspace.write_memory_entry(*TEA)
     inner = Script("inner")
@@ -313,6 +327,22 @@ async def test_a_run_stays_with_the_user_it_began_with(workspace):
     assert "sencha" in str(returns(messages)[1].content)
     workspace.set_user("alice")
     assert {entry.title for entry in await workspace.list_entries()} == {"Tea", "Coffee"}
+
+
+async def test_a_state_that_is_given_becomes_the_history_of_the_user_whom_its_run_began_with(workspace):
+    def switch(_):
+        workspace.set_user("bob")
+        return "two"
+
+    script = Script("one", switch, "three", "four")
+    agent = Agent(script.model, workspace=workspace, add_history_to_context=True)
+    given = (await agent.run("a")).state
+    await agent.run("b", previous_state=given)
+    await agent.run("c")
+    workspace.set_user("alice")
+    await agent.run("d")
+    inputs = [[text for message in request for text in said(message)] for request in script.requests]
+    assert inputs[2:] == [["c"], ["a", "b", "d"]]
 
 
 async def test_a_thread_with_another_users_memory_is_refused(workspace):
@@ -470,6 +500,18 @@ async def test_an_extraction_that_fails_changes_nothing_and_says_so(workspace, a
     assert await workspace.list_entries() == []
     assert "No memories could be extracted" in caplog.text
     assert "data scientist" not in caplog.text
+
+
+async def test_a_model_that_cannot_be_kept_open_for_an_extraction_costs_a_run_nothing_else(workspace, caplog):
+    class Closed(FunctionModel):
+        async def __aenter__(self):
+            raise RuntimeError("Oolong")
+
+    model = Closed(lambda messages, info: ModelResponse([TextPart("Hello.")]))
+    result = await PlainAgent(model, capabilities=[_capability(workspace, auto_extract_memory=True)]).run("I am here.")
+    assert result.output == "Hello."
+    assert "No memories could be extracted from a run: RuntimeError" in caplog.text
+    assert "Oolong" not in caplog.text
 
 
 async def test_an_extracted_memory_that_cannot_be_kept_does_not_cost_the_others(workspace, caplog):

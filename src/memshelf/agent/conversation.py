@@ -24,8 +24,11 @@ class Conversation:
         """What the next run goes on from. With `on_disk`, it takes a thread to read it."""
         return None
 
-    def ended(self, before: HarnessState | None, after: HarnessState) -> None:
-        """A run is over that went on from `before`, or, with `None`, from a state that its caller gave."""
+    def begun(self, before: HarnessState | None) -> Callable[[HarnessState], None]:
+        """A run begins that goes on from `before`, or, with `None`, from a state that its caller gave: what to call
+        with its thread when it is over."""
+        del before
+        return lambda _: None
 
 
 class KeptConversation(Conversation):
@@ -43,14 +46,17 @@ class KeptConversation(Conversation):
         return self._states.setdefault(self._user(), HarnessState(thread_id=str(uuid.uuid4())))
 
     @override
-    def ended(self, before: HarnessState | None, after: HarnessState) -> None:
-        # The user may be another by now; a thread that was gone on with has an id of its own.
-        threads = {state.thread_id: user for user, state in self._states.items()}
-        if before is None:
-            self._states[self._user()] = after
-        elif (user := threads.get(before.thread_id)) is not None:  # else a caller's state took its place meanwhile
-            now = self._states[user]
-            self._states[user] = after if before is now else _joined(now, before, after)
+    def begun(self, before: HarnessState | None) -> Callable[[HarnessState], None]:
+        user = self._user()  # who may be another when the run is over
+
+        def ended(after: HarnessState) -> None:
+            now = self._states.get(user)
+            if before is None or before is now:
+                self._states[user] = after
+            elif now is not None and now.thread_id == before.thread_id:  # else a caller's state took its place
+                self._states[user] = _joined(now, before, after)
+
+        return ended
 
 
 class LoggedConversation(Conversation):

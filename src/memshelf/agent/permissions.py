@@ -25,7 +25,7 @@ TOOL_ID = "tool_id"
 """The key of a tool's metadata under which its ID stands."""
 
 _STRICTNESS: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
-_RULE = re.compile(r"[^\s*]*(?:\*[^\s*]*)*")
+_RULE = re.compile(r"\S+")
 _TOOL_IDS = {
     **{tool.name: tool.id for tool in FILE_TOOLS.values()},
     **{tool.name: tool.id for tool in RECORD_TOOLS.values()},
@@ -143,7 +143,7 @@ def _check_permission(rule: str, permission: Permission) -> None:
 
 
 def _check_rule(rule: str) -> None:
-    if not isinstance(rule, str) or not rule or _RULE.fullmatch(rule) is None:
+    if not isinstance(rule, str) or _RULE.fullmatch(rule) is None:
         raise ValueError(f"A tool permission rule is a tool ID or a pattern such as memory.file.*, not {rule!r}.")
     if rule in _TOOL_IDS:
         raise ValueError(_by_id(rule, _TOOL_IDS[rule]))

@@ -191,9 +191,7 @@ class Executable(Generic[Output]):
         approvals: Mapping[str, Approval] | None,
         results: Mapping[str, object] | None,
     ) -> Turn[Output]:
-        def ended(after: HarnessState) -> None:
-            self._conversation.ended(kept if given is None else None, after)
-
+        ended = self._conversation.begun(kept if given is None else None)
         return Turn(input, kept if given is None else given, approvals, results, ended)
 
     def _usable_model(self) -> Model | str | None:
@@ -249,13 +247,13 @@ class HarnessStream(Generic[Output]):
         return self
 
     async def __anext__(self) -> AgentStreamEvent:
-        if self._result is None and self._cancelled and self._events is None:
-            await self._end("cancelled")
         if self._result is not None:
             raise StopAsyncIteration
         turn, run = await self._begun()
         if self._events is None:
             self._events = await run.__aenter__()
+            if self._cancelled:
+                self._events.cancel()
         try:
             event = await anext(self._events)
         except (asyncio.CancelledError, KeyboardInterrupt) as error:

@@ -22,6 +22,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import repair_messages
 
+from memshelf.agent.capabilities.said import contents
 from memshelf.agent.result import HarnessResult, Status
 from memshelf.agent.state import HarnessState, PendingCall, ThreadCapability
 
@@ -97,7 +98,7 @@ def _prompt(input: HarnessInput | None) -> str | Sequence[UserContent] | None:
         parts = [part for part in input.parts if isinstance(part, UserPromptPart)]
         if len(parts) != len(input.parts):
             raise ValueError("A message that is given as input holds user content only.")
-        input = parts[0].content if len(parts) == 1 else [each for part in parts for each in _contents(part)]
+        input = parts[0].content if len(parts) == 1 else [each for part in parts for each in contents(part)]
     if input is None:
         return None
     if not isinstance(input, str | list | tuple):
@@ -105,10 +106,6 @@ def _prompt(input: HarnessInput | None) -> str | Sequence[UserContent] | None:
     if not input:
         raise ValueError("The input is empty.")
     return input
-
-
-def _contents(part: UserPromptPart) -> Sequence[UserContent]:
-    return [part.content] if isinstance(part.content, str) else part.content
 
 
 def _answers(

@@ -8,7 +8,8 @@ from itertools import islice
 
 from pydantic_ai import ModelMessage, TextContent, TextPart, UserPromptPart
 
-from memshelf.agent.capabilities.message_shape import ModelMessageShape, user_said
+from memshelf.agent.capabilities.message_shape import ModelMessageShape
+from memshelf.agent.capabilities.said import user_said
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
 from memshelf.workspace.workspace import Workspace

@@ -21,6 +21,7 @@ from memshelf.workspace.workspace import Workspace
 __all__ = ["Extractions"]
 
 _LOG = logging.getLogger(__name__)
+_FAILED = "No memories could be extracted from a run: %s"
 _SECONDS = 60
 _SHAPE = ModelMessageShape()
 _ARGS_TOKENS = 200
@@ -40,7 +41,11 @@ class Extractions:
         if not any(speaker == "user" for speaker, _ in lines):
             return
         stack = AsyncExitStack()
-        await stack.enter_async_context(model)  # here, while the run still holds its connections open
+        try:
+            await stack.enter_async_context(model)  # here, while the run still holds its connections open
+        except Exception as error:  # noqa: BLE001  # anyone's model; the run's answer must not be lost
+            _LOG.warning(_FAILED, reason(error))
+            return
         task = asyncio.create_task(_extract(workspace, model, lines, origin, stack))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -60,7 +65,7 @@ async def _extract(
             async with asyncio.timeout(_SECONDS):
                 await _keep(workspace, model, lines, origin)
         except Exception as error:  # noqa: BLE001  # anyone's model and store, and nobody is there to be told
-            _LOG.warning("No memories could be extracted from a run: %s", type(error).__name__)
+            _LOG.warning(_FAILED, reason(error))
 
 
 async def _keep(workspace: Workspace, model: Model, lines: Sequence[tuple[str, str]], origin: Origin) -> None:
@@ -69,7 +74,7 @@ async def _keep(workspace: Workspace, model: Model, lines: Sequence[tuple[str, s
     request = ModelRequest([UserPromptPart(asked)], instructions=EXTRACTION_INSTRUCTIONS)
     memories = extracted((await model_request(model, [request])).text or "")
     if memories is None:
-        _LOG.warning("No memories could be extracted from a run: the model's answer is not what was asked for")
+        _LOG.warning(_FAILED, "the model's answer is not what was asked for")
         return
     for each in memories:
         try:

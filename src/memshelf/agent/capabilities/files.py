@@ -6,14 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import AgentRunResult, ModelMessage, ModelResponse, RunContext, TextContent, UserPromptPart
+from pydantic_ai import AgentRunResult, ModelMessage, ModelResponse, RunContext, UserPromptPart
 from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
 from memshelf.agent.capabilities.file_toolset import FileCalls
-from memshelf.agent.capabilities.first_input import SAID, answered, say_before_input
+from memshelf.agent.capabilities.first_input import answered, say_before_input
 from memshelf.agent.capabilities.memory import MemoryCapability
+from memshelf.agent.capabilities.said import memory_text
 from memshelf.agent.capabilities.toolset import offered, toolset
 from memshelf.agent.events import ContextDelivery, MemoryContextEvent
 from memshelf.arguments import checked_argument
@@ -117,7 +118,7 @@ class FileMemoryCapability(MemoryCapability):
         read_to = MemoryCursors(since)
         delivered = await deliver(self._mounts, read_to, self._limits)
         blocks = [
-            TextContent(each.block, metadata={SAID: {"memory": each.memory, "context": each.outcome}})
+            memory_text(each.block, {"memory": each.memory, "context": each.outcome})
             for each in delivered
             if each.block
         ]

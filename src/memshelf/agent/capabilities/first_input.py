@@ -13,12 +13,13 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pydantic_ai import ModelMessage, ModelRequest, ModelResponse, RunContext, TextContent, UserContent, UserPromptPart
+from pydantic_ai import ModelMessage, ModelRequest, ModelResponse, RunContext, TextContent, UserPromptPart
 from pydantic_ai.messages import ModelRequestPart
 from pydantic_ai.models import ModelRequestContext
 
+from memshelf.agent.capabilities.said import contents, is_ours, user_said
+
 __all__ = [
-    "SAID",
     "DeliversContext",
     "answered",
     "brings_input",
@@ -28,9 +29,6 @@ __all__ = [
     "nested",
     "say_before_input",
 ]
-
-SAID = "memshelf"
-"""The key of a text's metadata that tells what memory said from what the user said."""
 
 AnyContext: TypeAlias = RunContext[Any]  # context does not depend on an agent's own dependencies
 
@@ -87,8 +85,8 @@ def input_text(ctx: AnyContext) -> str:
     request = ctx.messages[-1] if ctx.messages else None
     if not isinstance(request, ModelRequest):
         return ""
-    items = [item for part in request.parts if isinstance(part, UserPromptPart) for item in _items(part)]
-    texts = [item.content if isinstance(item, TextContent) else item for item in items if not _ours(item)]
+    items = [item for part in request.parts if isinstance(part, UserPromptPart) for item in user_said(part)]
+    texts = [item.content if isinstance(item, TextContent) else item for item in items]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
@@ -125,17 +123,9 @@ def answered(history: Sequence[ModelMessage], said: UserPromptPart) -> bool:
 
 
 def _saying(part: UserPromptPart, texts: Sequence[TextContent]) -> UserPromptPart:
-    content = _items(part)
-    at = next((index for index, item in enumerate(content) if not _ours(item)), len(content))
+    content = contents(part)
+    at = next((index for index, item in enumerate(content) if not is_ours(item)), len(content))
     return replace(part, content=[*content[:at], *texts, *content[at:]])
-
-
-def _items(part: UserPromptPart) -> list[UserContent]:
-    return [part.content] if isinstance(part.content, str) else list(part.content)
-
-
-def _ours(item: UserContent) -> bool:
-    return isinstance(item, TextContent) and isinstance(item.metadata, dict) and SAID in item.metadata
 
 
 def _input(parts: Sequence[ModelRequestPart]) -> UserPromptPart | None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 
 from pydantic_ai import (
     FunctionToolset,
-    ModelMessage,
     ModelRequest,
     ModelRetry,
     RunContext,
-    TextContent,
     Tool,
     UserPromptPart,
 )
@@ -26,9 +23,10 @@ from memshelf.agent.capabilities.compaction import (
     replace_history,
     window_of,
 )
-from memshelf.agent.capabilities.first_input import SAID, say_before_input
+from memshelf.agent.capabilities.first_input import say_before_input
 from memshelf.agent.capabilities.history import HistoryWindowCapability
-from memshelf.agent.capabilities.message_shape import ModelMessageShape, is_ours
+from memshelf.agent.capabilities.message_shape import ModelMessageShape
+from memshelf.agent.capabilities.said import memory_text, notes
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.permissions import TOOL_ID
 from memshelf.threads.compaction import cut
@@ -112,24 +110,14 @@ class HandoffCapability(SingleCapability):
         elif window is not None:
             limit = self._reminder * window
             used = context_tokens(ctx.messages, request_context, self._shape, self._count, limit=limit)
-            if used >= limit and not _reminded(ctx.messages):
+            if used >= limit and not any(_REMINDER_KEY in note for note in notes(ctx.messages)):
                 _remind(ctx, request_context)
         return request_context
 
 
 def _remind(ctx: RunContext[object], request_context: ModelRequestContext) -> None:
-    note = TextContent(_REMINDER, metadata={SAID: {_REMINDER_KEY: True}})
+    note = memory_text(_REMINDER, {_REMINDER_KEY: True})
     request = ctx.messages[-1]
     if say_before_input(ctx, request_context, [note]) is None and isinstance(request, ModelRequest):
         request.parts = [*request.parts, UserPromptPart([note])]
         request_context.messages = [*request_context.messages[:-1], request]
-
-
-def _reminded(history: Sequence[ModelMessage]) -> bool:
-    return any(
-        is_ours(item) and _REMINDER_KEY in item.metadata[SAID]
-        for message in history
-        for part in message.parts
-        if isinstance(part, UserPromptPart) and not isinstance(part.content, str)
-        for item in part.content
-    )

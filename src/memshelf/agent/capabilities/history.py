@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
-from pydantic_ai import ModelMessage, ModelRequest, RunContext, UserPromptPart
+from pydantic_ai import ModelMessage, RunContext
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
-from memshelf.agent.capabilities.first_input import SAID, history_replaced
-from memshelf.agent.capabilities.message_shape import ModelMessageShape, is_ours, shorten_results
+from memshelf.agent.capabilities.first_input import history_replaced
+from memshelf.agent.capabilities.message_shape import ModelMessageShape, shorten_results
+from memshelf.agent.capabilities.said import notes
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import kept_from, rewrite
 from memshelf.threads.memory import WorkingMemory
@@ -104,12 +104,4 @@ class HistoryWindowCapability(SingleCapability):
 
 def _told_in_full(messages: Sequence[ModelMessage]) -> set[str]:
     """The memories whose full context stands in the messages."""
-    told: set[str] = set()
-    for message in messages:
-        for part in message.parts if isinstance(message, ModelRequest) else ():
-            if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
-                for item in part.content:
-                    said: dict[str, Any] = item.metadata[SAID] if is_ours(item) else {}
-                    if said.get("context") == "full":
-                        told.add(said["memory"])
-    return told
+    return {str(note.get("memory")) for note in notes(messages) if note.get("context") == "full"}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeGuard
 
 from pydantic_ai import (
     CachePoint,
     ModelMessage,
     ModelRequest,
-    TextContent,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -19,12 +16,12 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import BaseToolReturnPart, ModelRequestPart, RetryFeedbackPart
 
-from memshelf.agent.capabilities.first_input import SAID
+from memshelf.agent.capabilities.said import user_said
 from memshelf.threads.shorten import shortened
 from memshelf.threads.summary import Line
 from memshelf.threads.tokens import TokenCounter, estimate_tokens
 
-__all__ = ["ModelMessageShape", "is_ours", "shorten_results", "user_said"]
+__all__ = ["ModelMessageShape", "shorten_results"]
 
 _PART_TOKENS = 4
 """What a part takes besides its text: the role, the kind, an id."""
@@ -102,18 +99,6 @@ class ModelMessageShape:
     def _content_tokens(self, item: UserContent) -> int:
         text = _text(item)
         return _FILE_TOKENS if text is None else self._count(text)
-
-
-def user_said(part: UserPromptPart) -> Sequence[UserContent]:
-    """What of a part the user said."""
-    if isinstance(part.content, str):
-        return [part.content] if part.content else []
-    return [item for item in part.content if not is_ours(item)]
-
-
-def is_ours(item: UserContent) -> TypeGuard[TextContent]:
-    """Whether memory said it, rather than the user."""
-    return isinstance(item, TextContent) and isinstance(item.metadata, dict) and SAID in item.metadata
 
 
 def shorten_results(message: ModelMessage, max_tokens: int, count: TokenCounter) -> ModelMessage:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from pydantic_ai import RunContext, TextContent
+from pydantic_ai import RunContext
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
-from memshelf.agent.capabilities.first_input import SAID, input_text, say_before_input
+from memshelf.agent.capabilities.first_input import input_text, say_before_input
 from memshelf.agent.capabilities.memory import MemoryCapability
 from memshelf.agent.capabilities.record_toolset import RecordCalls
+from memshelf.agent.capabilities.said import memory_text
 from memshelf.agent.capabilities.toolset import offered, toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
 from memshelf.arguments import checked_argument
@@ -61,9 +62,7 @@ class RecordMemoryCapability(MemoryCapability):
         if not recalled:
             return
         blocks = [
-            TextContent(each.block, metadata={SAID: {"memory": each.memory, "recall": each.outcome}})
-            for each in recalled
-            if each.block
+            memory_text(each.block, {"memory": each.memory, "recall": each.outcome}) for each in recalled if each.block
         ]
         if blocks and say_before_input(ctx, request_context, blocks) is None:
             return

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import is_dataclass, replace
 from datetime import datetime
+from operator import is_
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_ai import ModelMessage
 
-from memshelf.untrusted import sound
+from memshelf.untrusted import is_sound, sound
 
 __all__ = ["sendable"]
 
@@ -32,15 +33,15 @@ def sendable(message: ModelMessage) -> ModelMessage:
 def _sound(value: Any) -> Any:  # Any: what tools return and are called with
     match value:
         case str():
-            return value if value.isascii() else _sound_text(value)
+            return value if value.isascii() or is_sound(value) else sound(value)
         case None | int() | float() | bytes() | datetime():
             return value  # said here, since these are what most of a message is
         case list() | tuple():
             items = [_sound(item) for item in value]
-            return value if all(map(_is, items, value)) else items
+            return value if all(map(is_, items, value)) else items
         case dict():
             pairs = {_sound(key): _sound(item) for key, item in value.items()}
-            unchanged = all(map(_is, pairs, value)) and all(map(_is, pairs.values(), value.values()))
+            unchanged = all(map(is_, pairs, value)) and all(map(is_, pairs.values(), value.values()))
             return value if unchanged else pairs
         case _ if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "__dict__"):
             return replace(value, **changed) if (changed := _changed(value)) else value
@@ -50,17 +51,5 @@ def _sound(value: Any) -> Any:  # Any: what tools return and are called with
             return value
 
 
-def _sound_text(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return sound(text)
-    return text
-
-
 def _changed(value: Any) -> dict[str, Any]:
     return {name: new for name, held in vars(value).items() if (new := _sound(held)) is not held}
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

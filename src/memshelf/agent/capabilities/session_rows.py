@@ -28,7 +28,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import BaseToolReturnPart, ModelRequestPart
 
-from memshelf.agent.capabilities.message_shape import is_ours
+from memshelf.agent.capabilities.said import is_ours
 from memshelf.agent.capabilities.summaries import attach, is_summary
 from memshelf.agent.storable import storable
 from memshelf.threads.rows import Row, calls_of, tool_calls

@@ -15,8 +15,7 @@ from typing import Any, TypeGuard
 from pydantic_ai import ModelMessage, ModelRequest, ModelResponse, TextContent, UserContent, UserPromptPart
 from pydantic_ai.messages import ModelRequestPart
 
-from memshelf.agent.capabilities.first_input import SAID
-from memshelf.agent.capabilities.message_shape import is_ours
+from memshelf.agent.capabilities.said import SAID, contents, is_ours, memory_text, notes
 from memshelf.threads.compaction import Cut
 from memshelf.threads.summary import summary_block
 
@@ -54,7 +53,7 @@ def latest(history: Sequence[ModelMessage]) -> Told | None:
             told = index + 1 if isinstance(message, ModelResponse) else index + 2
             return Told(made, min(told, len(history)), shown=False)
         if (stands := _standing(message)) is not None:
-            return Told(_said(stands)[_SUMMARY], index, shown=True)
+            return Told(stands[_SUMMARY], index, shown=True)
     return None
 
 
@@ -82,7 +81,7 @@ def kept_from(history: Sequence[ModelMessage], start: int) -> list[ModelMessage]
     """The messages from `start` on, with the system prompt and the summary of those before it."""
     gone = history[:start]
     told = next((told for message in reversed(gone) if (told := _standing(message))), None)
-    return _behind(history[start:], gone, _content(_said(told)[_SUMMARY], 1) if told else None)
+    return _behind(history[start:], gone, _content(told[_SUMMARY], 1) if told else None)
 
 
 def resumed(history: Sequence[ModelMessage], summary: str, kept: int) -> list[ModelMessage]:
@@ -96,7 +95,7 @@ def resumed(history: Sequence[ModelMessage], summary: str, kept: int) -> list[Mo
 
 def is_summary(item: UserContent) -> TypeGuard[TextContent]:
     """Whether a content item is the summary of what was before it."""
-    return is_ours(item) and isinstance(_said(item).get(_SUMMARY), str)
+    return is_ours(item) and isinstance(item.metadata[SAID].get(_SUMMARY), str)
 
 
 def rewrite(history: list[ModelMessage], kept: Sequence[ModelMessage]) -> None:
@@ -112,7 +111,7 @@ def seen_since(history: Sequence[ModelMessage]) -> int:
     """From where on responses were made by a model that saw the history as it is now, behind its summary."""
     for index, message in enumerate(history):
         if (stands := _standing(message)) is not None:
-            kept = _said(stands).get(_KEPT)
+            kept = stands.get(_KEPT)
             return index + (kept if isinstance(kept, int) else 1)
     return 0
 
@@ -135,29 +134,19 @@ def _behind(
 
 
 def _content(summary: str, kept: int) -> TextContent:
-    return TextContent(summary_block(summary), metadata={SAID: {_SUMMARY: summary, _KEPT: kept}})
+    return memory_text(summary_block(summary), {_SUMMARY: summary, _KEPT: kept})
 
 
 def _with(parts: Sequence[ModelRequestPart], summary: TextContent) -> list[ModelRequestPart]:
     """The parts with `summary` before all else in the user's, in place of one that stands there."""
     for at, part in enumerate(parts):
         if isinstance(part, UserPromptPart):
-            content: list[UserContent] = [part.content] if isinstance(part.content, str) else list(part.content)
-            rest = [item for item in content if not is_summary(item)]
+            rest = [item for item in contents(part) if not is_summary(item)]
             return [*parts[:at], replace(part, content=[summary, *rest]), *parts[at + 1 :]]
     return [*parts, UserPromptPart([summary])]
 
 
-def _standing(message: ModelMessage) -> TextContent | None:
-    # By their kinds: `isinstance` costs several times as much, and there may be thousands of messages.
-    for part in message.parts if message.kind == "request" else ():
-        if part.part_kind == "user-prompt" and not isinstance(part.content, str):
-            for item in part.content:
-                if is_summary(item):
-                    return item
-    return None
-
-
-def _said(content: TextContent) -> dict[str, Any]:  # Any: metadata
-    said = (content.metadata or {}).get(SAID)
-    return said if isinstance(said, dict) else {}
+def _standing(message: ModelMessage) -> dict[str, Any] | None:  # Any: metadata
+    """The note of the summary that stands in a message."""
+    said = notes([message]) if message.kind == "request" else ()
+    return next((note for note in said if isinstance(note.get(_SUMMARY), str)), None)

@@ -19,9 +19,7 @@ from pydantic_ai import (
     ModelRequest,
     ModelResponse,
     RunContext,
-    TextContent,
     ToolReturnPart,
-    UserPromptPart,
 )
 from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.models import Model, ModelRequestContext
@@ -29,15 +27,8 @@ from typing_extensions import override
 
 from memshelf.agent.capabilities.archiving import archive_turn, learn_from, newest_turns, reason
 from memshelf.agent.capabilities.extraction import Extractions
-from memshelf.agent.capabilities.first_input import (
-    SAID,
-    brings_input,
-    enclosing,
-    input_text,
-    nested,
-    say_before_input,
-)
-from memshelf.agent.capabilities.message_shape import is_ours
+from memshelf.agent.capabilities.first_input import brings_input, enclosing, input_text, nested, say_before_input
+from memshelf.agent.capabilities.said import memory_text, notes
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.workspace_toolset import workspace_toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
@@ -220,7 +211,7 @@ class WorkspaceCapability(SingleCapability):
         files = sorted(surfaced - before)
         block = recall_block(recalled) if recalled else ""
         if recalled:
-            said = TextContent(block, metadata={SAID: {"workspace": self.workspace.user_id, _SURFACED: files}})
+            said = memory_text(block, {"workspace": self.workspace.user_id, _SURFACED: files})
             if say_before_input(ctx, request_context, [said]) is None:
                 return
         delivery = RecallDelivery(
@@ -243,25 +234,17 @@ def _still_frozen(history: Sequence[ModelMessage], user_id: str) -> str | None:
     if any(user != user_id for user, _ in found):
         raise ValueError("This thread holds memories of another user; each user needs threads of their own.")
     answers = (message for message in reversed(history) if isinstance(message, ModelResponse))
-    if (
-        found
-        and (last := next(answers, None)) is not None
-        and datetime.now(UTC) - last.timestamp.astimezone(UTC) > _COLD
-    ):
-        return None
-    return found[0][1] if found else None
+    last = next(answers, None)
+    rested = last is not None and datetime.now(UTC) - last.timestamp.astimezone(UTC) > _COLD
+    return found[0][1] if found and not rested else None
 
 
 def _surfaced(shown: Sequence[ModelMessage]) -> set[str]:
     """The files of the entries that a model sees in these messages."""
-    files: set[str] = set()
+    files = {file for note in notes(shown) for file in strings(note.get(_SURFACED))}
     for message in shown:
         for part in message.parts if isinstance(message, ModelRequest) else ():
-            if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
-                for item in part.content:
-                    if is_ours(item):
-                        files.update(strings(item.metadata[SAID].get(_SURFACED)))
-            elif isinstance(part, ToolReturnPart) and isinstance(part.content, dict):
+            if isinstance(part, ToolReturnPart) and isinstance(part.content, dict):
                 files.update(_files_in(part.tool_name, {**part.content}))
     return files
 
@@ -282,10 +265,10 @@ async def _reached(call: Awaitable[Answer]) -> tuple[RecallOutcome, Answer | Non
         async with asyncio.timeout(_SECONDS):
             return "recalled", await call
     except TimeoutError:
-        outcome: RecallOutcome = "timeout"
+        _LOG.warning("A workspace could not be read in %d seconds", _SECONDS)
+        return "timeout", None
     except Exception as error:  # noqa: BLE001  # stores are anyone's code; memory that cannot be read must not stop the run
-        outcome = "unavailable"
         _LOG.warning("A workspace could not be read: %s", reason(error))
+        return "unavailable", None
     finally:
         WORDS_FROM.reset(before)
-    return outcome, None
