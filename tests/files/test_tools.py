@@ -262,6 +262,19 @@ async def test_a_text_that_overlaps_itself_occurs_more_than_once():
     await refused("no_match", tools.edit("user", "a.md", "", "b", origin=ORIGIN))
 
 
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [("x" * 41, "too_large"), ("---\nunclosed", "invalid_file"), ("---\n- a\n---\n", "invalid_file")],
+)
+async def test_that_a_path_is_taken_is_said_before_what_is_wrong_with_the_content(content, wrong):
+    tools, store = _tools(store=InProcessFileStore(format=FileFormat(max_file_bytes=40)))
+    version = await store.write("a.md", "likes tea", expected=None, origin=ORIGIN)
+    error = await refused("already_exists", tools.create("user", "a.md", content, origin=ORIGIN))
+    assert (error.current.text, error.current.version) == ("likes tea", version)
+    await refused(wrong, tools.create("user", "b.md", content, origin=ORIGIN))
+    assert [entry.path for entry in await store.list()] == ["a.md"]
+
+
 async def test_writes_are_held_to_the_format_of_the_mount_as_well_as_of_the_store():
     tools, store = _tools(format=FileFormat(max_file_bytes=30, description_chars=3))
     await refused("too_large", tools.create("user", "a.md", "x" * 31, origin=ORIGIN))

@@ -48,6 +48,8 @@ def opened_workspace(directory: str, user: str | None) -> Workspace:
     """The workspace in a directory. A usage error for a user id that cannot be."""
     if not directory:
         raise click.BadParameter("it is empty; give a directory", param_hint="--workspace")
+    if user == "":  # in a script most often a variable that is not set, which must not lead to anybody's memory
+        raise click.BadParameter("it is empty; leave it out for the default user", param_hint="--user")
     try:
         return Workspace(disk_path(directory), user)
     except ValueError as error:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.decide import call_reused
+from memshelf.files.decide import Write, call_reused, decide
 from memshelf.files.format import describe, validate_path
 from memshelf.files.model import FileText, Version
 from memshelf.files.protocol import FileStore, HistoryFileStore
@@ -58,8 +58,14 @@ async def find_text(store: FileStore, path: str) -> FileText | None:
 async def create(store: FileStore, path: str, content: str, *, origin: Origin, format: FileFormat) -> Written:
     """Store a file at a path that is free. `already_exists`."""
     path = validate_path(path, format)
-    describe(content, format)
-    version = await store.write(path, content, expected=None, origin=origin)
+    try:
+        describe(content, format)
+        version = await store.write(path, content, expected=None, origin=origin)
+    except MemoryStoreError as error:
+        if error.code in ("invalid_file", "too_large"):
+            # That the path is taken comes first: better content would not be stored there either.
+            decide(Write(path, content, None, None), None, await find_text(store, path))
+        raise
     return Written(path, version, len(content.encode()))
 
 

@@ -71,4 +71,4 @@ class RecordPage:
     """Records, and the cursor of the page after them; `None` on the last one."""
 
     records: tuple[MemoryRecord, ...]
-    next_cursor: str | None
+    next_cursor: str | None = None

@@ -84,16 +84,16 @@ class OpenedUsers:
 
 
 def checked_user(user_id: str | None) -> str:
-    """The id of a user; `None` is the default one.
+    """The id of a user; `None` and `""` are the default one.
 
     1 to 128 printable characters without white space around them, whose directory has a name that disks can hold,
     else `ValueError`.
     """
-    if user_id is None:
+    if user_id is None or user_id == "":
         return DEFAULT_USER
     if not isinstance(user_id, str):
         raise TypeError(f"A user id is a str or None, not {type(user_id).__name__}.")
-    if not user_id.isprintable() or user_id != user_id.strip() or not 1 <= len(user_id) <= _LONGEST_ID:
+    if not user_id.isprintable() or user_id != user_id.strip() or len(user_id) > _LONGEST_ID:
         raise ValueError(
             f"A user id has 1 to {_LONGEST_ID} printable characters and no white space around them; this one does not."
         )

@@ -168,7 +168,7 @@ class Workspace:
     def set_user(self, user_id: str | None) -> None:
         """Go on with the memory of another user. Calls under way stay with the one they began with.
 
-        1 to 128 printable characters without white space around them, else `ValueError`; `None` is `default`.
+        1 to 128 printable characters without white space around them, else `ValueError`; `None` and `""` are `default`.
         """
         checked = checked_user(user_id)
         self._user = self._users.pop(checked) if checked in self._users else self._open(checked)
@@ -198,9 +198,14 @@ class Workspace:
         return await self._stores.users()
 
     async def delete_user(self, user_id: str, confirm: bool = False) -> bool:
-        """Remove everything that a user has, and say whether there was anything. `ValueError` without `confirm`."""
+        """Remove everything that a user has, and say whether there was anything.
+
+        `ValueError` without `confirm`, or without a name: whoever deletes the default user says so.
+        """
         if not confirm:
             raise ValueError("Deleting a user removes all of their memory: say confirm=True.")
+        if not user_id:
+            raise ValueError("A user id that is empty names nobody to delete.")
         checked = checked_user(user_id)
         deleted = await self._stores.delete(checked)
         if (known := self._users.pop(checked, None)) is not None:
