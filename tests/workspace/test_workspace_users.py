@@ -33,9 +33,7 @@ def test_names_that_the_specification_gives_are_kept():
     assert directory_name("🎉") == "%F0%9F%8E%89"
 
 
-@pytest.mark.parametrize(
-    "user", [" a", "a ", "a\n", "\x00", "a\tb", "x" * 129, "字" * 100, "\ud800", " ", "\u3000"]
-)
+@pytest.mark.parametrize("user", [" a", "a ", "a\n", "\x00", "a\tb", "x" * 129, "字" * 100, "\ud800", " ", "\u3000"])
 def test_odd_ids_are_refused(user, tmp_path):
     with pytest.raises(ValueError, match="user id"):
         checked_user(user)
