@@ -46,6 +46,37 @@ async def test_vectors_come_in_the_order_of_the_texts():
     assert await embedder.embed([]) == []
 
 
+@pytest.mark.parametrize("unnumbered", [{}, {"index": None}, {"index": 0}])
+async def test_an_answer_without_numbers_is_in_the_order_of_the_texts(unnumbered):
+    def answer(texts):
+        items = [{"embedding": item["embedding"], **unnumbered} for item in _items(texts)]
+        return httpx2.Response(200, json={"data": items})
+
+    embedder, _ = _endpoint(answer)
+    assert await embedder.embed(["a", "bb", "c"]) == [[1.0, 1.0], [2.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_an_endpoint_that_takes_few_texts_at_once_is_asked_for_so_many(status):
+    embedder, requests = _endpoint(lambda texts: _good(texts) if len(texts) <= 10 else httpx2.Response(status))
+    texts = ["t" * (each % 50 + 1) for each in range(30)]
+    for asked in ([30, 15, 7, 7, 7, 7, 2], [7, 7, 7, 7, 2]):
+        requests.clear()
+        assert await embedder.embed(texts) == [[float(len(text)), 1.0] for text in texts]
+        assert [len(json.loads(request.content)["input"]) for request in requests] == asked
+
+
+async def test_an_endpoint_that_refuses_every_text_is_unavailable_and_asked_for_as_many_the_next_time():
+    refuses = True
+    embedder, requests = _endpoint(lambda texts: httpx2.Response(400) if refuses else _good(texts))
+    with pytest.raises(MemoryStoreError, match="HTTP 400"):
+        await embedder.embed(["a"] * 64)
+    assert [len(json.loads(request.content)["input"]) for request in requests] == [64, 32, 16, 8, 4, 2, 1]
+    refuses = False
+    assert len(await embedder.embed(["a"] * 64)) == 64
+    assert len(requests) == 8
+
+
 @pytest.mark.parametrize(
     ("address", "options", "name"),
     [
@@ -108,3 +139,22 @@ async def test_an_embedder_of_pydantic_ai_that_fails_or_answers_other_vectors_is
         with pytest.raises(MemoryStoreError) as caught:
             await embedder.embed(["a"])
         assert caught.value.code == "unavailable"
+
+
+async def test_an_embedder_of_pydantic_ai_is_asked_for_as_many_texts_as_it_takes():
+    class Small(TestEmbeddingModel):
+        async def embed(self, inputs, *, input_type, settings=None):
+            asked.append(len(inputs))
+            if len(inputs) > most:
+                raise ModelHTTPError(400, "some-model")
+            return await super().embed(inputs, input_type=input_type, settings=settings)
+
+    asked: list[int] = []
+    most = 10
+    embedder = PydanticAIEmbedder(FrameworkEmbedder(Small(dimensions=8)), dimension=8)
+    assert len(await embedder.embed(["a"] * 100)) == 100
+    assert asked[:3] == [64, 32, 16]
+    assert set(asked[3:]) == {8, 4}
+    most = 0
+    with pytest.raises(MemoryStoreError, match="ModelHTTPError"):
+        await embedder.embed(["a"])

@@ -229,6 +229,27 @@ async def test_what_others_keep_in_the_frontmatter_stays_as_they_wrote_it(opened
         assert stored == f"---\nname: Tea {number}\ntype: user\n{lines[0] if number else head}\n---\n\nNew."
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("note: see: here", "note: 'see: here'"),
+        ("tags: [a, b\nversion: 1.10", "tags: '[a, b'\nversion: 1.10"),
+        (
+            "title: Core (Split: Core)\nseen:\n- x: 1\n- y\n图标: 🎉",
+            "title: 'Core (Split: Core)'\nseen:\n- x: 1\n- y\n图标: 🎉",
+        ),
+        ("to: @ann", "to: '@ann'"),
+        ("name: Tea: green\nzip: 012", "zip: 012"),
+    ],
+)
+def test_what_others_keep_in_a_frontmatter_that_is_no_yaml_survives_an_update(given, kept):
+    """As it may be in files that a person writes."""
+    before = f"---\nname: Tea\ntype: user\n{given}\n---\n\nOld.\n"
+    with pytest.raises(yaml.YAMLError):
+        yaml.safe_load(before.split("---\n")[1])
+    assert written("Tea", "", "user", "New.", "confirmed", before) == f"---\nname: Tea\ntype: user\n{kept}\n---\n\nNew."
+
+
 NOT_TO_BE_KEPT = [
     "n: " + "[" * 900 + "]" * 900, "n: !!bool x", "n: !!int ''", "n: !!float ''", "n: !!timestamp x", "n: 2026-02-30",
     "n: !!binary '@'", "? [a]\n: b", "n: !!python/object:os.system x",

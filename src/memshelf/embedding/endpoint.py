@@ -10,13 +10,13 @@ except ImportError as error:
     raise ImportError('An embedding endpoint needs an extra: pip install "memshelf[embed,http]"') from error
 
 from memshelf.arguments import checked_argument
+from memshelf.embedding.batches import TOO_MUCH, Batches, TooMuchError
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError
 from memshelf.net.servers import server_address, server_key
 
 __all__ = ["EndpointEmbedder"]
 
-_AT_ONCE = 64
 _LONGEST_ANSWER = 64 * 1024 * 1024
 
 
@@ -25,7 +25,8 @@ class EndpointEmbedder:
 
     `dimension` is how long its vectors are; an answer of another length, or of fewer vectors than texts, is
     `unavailable`, as is an endpoint that cannot be reached or answers an error. `version` tells apart what the
-    endpoint serves under one model name. Nothing is retried.
+    endpoint serves under one model name. Nothing is retried, except that an endpoint which refuses a request with
+    several texts is asked for fewer at once.
 
     `ValueError` for what is no address or no key. With `http`, requests go through the caller's client, and stay open
     until the caller closes it.
@@ -48,6 +49,7 @@ class EndpointEmbedder:
         self._headers = {"Authorization": f"Bearer {server_key(api_key)}"} if api_key else {}
         self._http = http
         self._timeout = timeout
+        self._batches = Batches()
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         del query  # the API has no word for it
@@ -57,10 +59,10 @@ class EndpointEmbedder:
             return await self._embed(http, texts)
 
     async def _embed(self, http: httpx2.AsyncClient, texts: Sequence[str]) -> Vectors:
-        vectors: list[list[float]] = []
-        for at in range(0, len(texts), _AT_ONCE):
-            vectors += await self._request(http, texts[at : at + _AT_ONCE])
-        return vectors
+        try:
+            return await self._batches.embed(texts, lambda batch: self._request(http, batch))
+        except TooMuchError as error:
+            raise _unavailable(str(error)) from None
 
     async def _request(self, http: httpx2.AsyncClient, texts: Sequence[str]) -> list[list[float]]:
         # Some servers refuse an empty text.
@@ -69,12 +71,17 @@ class EndpointEmbedder:
             answer = await http.post(self._url, json=body, headers=self._headers, timeout=self._timeout)
         except httpx2.HTTPError as error:
             raise _unavailable(type(error).__name__) from error
+        said = f"HTTP {answer.status_code}, {len(answer.content)} bytes"
+        if answer.status_code in TOO_MUCH:
+            raise TooMuchError(said)
         if answer.status_code != 200 or len(answer.content) > _LONGEST_ANSWER:
-            raise _unavailable(f"HTTP {answer.status_code}, {len(answer.content)} bytes")
+            raise _unavailable(said)
         try:
-            items = sorted(answer.json()["data"], key=lambda item: int(item["index"]))
+            items = answer.json()["data"]
+            if all(item.get("index") is not None for item in items):  # else they are in the order of the texts
+                items = sorted(items, key=lambda item: int(item["index"]))
             vectors = [[float(number) for number in item["embedding"]] for item in items]
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise _unavailable("its answer is not a list of embeddings") from error
         if len(vectors) != len(texts) or any(len(vector) != self.dimension for vector in vectors):
             raise _unavailable(f"it did not answer {len(texts)} vectors of {self.dimension} numbers")

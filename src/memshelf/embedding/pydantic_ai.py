@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 try:
     import pydantic_ai.embeddings as framework
-    from pydantic_ai.exceptions import AgentRunError, UserError
+    from pydantic_ai.exceptions import AgentRunError, ModelHTTPError, UserError
 except ImportError as error:
     raise ImportError('A Pydantic AI embedder needs an extra: pip install "memshelf[agent,embed]"') from error
 
 from memshelf.arguments import checked_argument
+from memshelf.embedding.batches import TOO_MUCH, Batches, TooMuchError
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError
 
@@ -26,6 +27,7 @@ class PydanticAIEmbedder:
     def __init__(self, embedder: framework.Embedder, *, dimension: int, version: str = "") -> None:
         self._embedder = checked_argument("embedder", embedder, framework.Embedder)
         self.dimension, self.version = checked_argument("dimension", dimension, int), version
+        self._batches = Batches()
 
     @property
     def model(self) -> str:
@@ -33,15 +35,22 @@ class PydanticAIEmbedder:
         return model if isinstance(model, str) else f"{model.system}:{model.model_name}"
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        if not texts:
-            return []
         try:
-            result = await self._embedder.embed(list(texts), input_type="query" if query else "document")
-        except (AgentRunError, UserError) as error:
-            raise MemoryStoreError("unavailable", f"The embedder could not do it ({type(error).__name__}).") from error
-        vectors = result.embeddings
+            vectors = await self._batches.embed(texts, lambda batch: self._request(batch, query=query))
+        except (AgentRunError, UserError, TooMuchError) as error:
+            reason = type(error.__cause__ or error).__name__
+            raise MemoryStoreError("unavailable", f"The embedder could not do it ({reason}).") from error
         if len(vectors) != len(texts) or any(len(vector) != self.dimension for vector in vectors):
             raise MemoryStoreError(
                 "unavailable", f"The embedder did not answer {len(texts)} vectors of {self.dimension} numbers."
             )
         return vectors
+
+    async def _request(self, texts: Sequence[str], *, query: bool) -> Sequence[Sequence[float]]:
+        try:
+            result = await self._embedder.embed(list(texts), input_type="query" if query else "document")
+        except ModelHTTPError as error:
+            if error.status_code in TOO_MUCH:
+                raise TooMuchError from error
+            raise
+        return result.embeddings

@@ -39,6 +39,7 @@ _OPENING = re.compile(r"\ufeff?---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+(.+)")
 _LINE = re.compile(r"([A-Za-z_]+):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_KEY = re.compile(r"^(?=[^\W\d][\w-]*:)", re.MULTILINE)
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TYPED_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN = re.compile(r"[^\W\d_](?:[\w ,()/+-]*[\w)])?")
@@ -233,6 +234,10 @@ def _kept(text: str) -> str:
     head, _ = _split(text)
     if head is None or ((plain := _plain_fields(head)) is not None and plain.keys() <= _OWN):
         return ""
+    return _kept_keys(head) or _kept_keys("".join(map(_mended, _KEY.split(head)[1:])))
+
+
+def _kept_keys(head: str) -> str:
     try:
         root = yaml.compose(head, Loader=_TYPED_LOADER)
         if not isinstance(root, yaml.MappingNode):
@@ -245,6 +250,17 @@ def _kept(text: str) -> str:
         return yaml.serialize(root, Dumper=yaml.SafeDumper, allow_unicode=True, width=1_000_000) if root.value else ""
     except (yaml.YAMLError, RecursionError):
         return ""
+
+
+def _mended(lines: str) -> str:
+    """A key with its value as YAML, where a colon or the like in the value kept the whole head from being so."""
+    key, _, value = lines.partition(":")
+    try:
+        if isinstance(yaml.compose(lines, Loader=_TYPED_LOADER), yaml.MappingNode):
+            return lines
+    except (yaml.YAMLError, RecursionError):
+        pass
+    return yaml.safe_dump({key: value.strip()}, allow_unicode=True, width=1_000_000)
 
 
 def _remove_own(mapping: yaml.MappingNode) -> None:
