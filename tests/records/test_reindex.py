@@ -98,6 +98,61 @@ async def test_what_others_add_while_it_runs_is_indexed_too(tmp_path, hashing):
             assert await store.unindexed() == 0
 
 
+class _Limited(Quick):
+    """Fails when it is asked for more texts than it takes now."""
+
+    takes = 1_000
+
+    async def embed(self, texts, *, query=False):
+        if len(texts) > self.takes:
+            raise ConnectionError("too many requests")
+        return await super().embed(texts, query=query)
+
+
+async def test_indexing_that_failed_in_the_background_begins_again_when_the_embedder_works(tmp_path):
+    embedder = _Limited()
+    async with SqliteRecordStore(tmp_path / "memory.db", embedder=embedder) as store:
+        await store.add("tea")
+        assert len(await store.search("tea", limit=5)) == 1
+        embedder.takes = 0
+        await store.add_many(NewRecord(text=f"marmalade {each}") for each in range(3))
+        for _ in range(2):
+            await store.search("tea", limit=5)
+            await asyncio.wait_for(store._filling, 5)
+        before = store._filling
+        await store.search("tea", limit=5)
+        assert store._filling is before, "while it fails, it is asked for what is searched only"
+        embedder.takes = 1_000
+        await store.search("tea", limit=5)
+        await asyncio.wait_for(store._filling, 5)
+        assert await store.unindexed() == 0
+        before = store._filling
+        await store.search("tea", limit=5)
+        assert store._filling is before, "nothing is left to do"
+
+
+def test_indexing_that_ended_with_its_event_loop_goes_on_in_the_next(tmp_path, hashing):
+    database = tmp_path / "memory.db"
+
+    async def add():
+        async with SqliteRecordStore(database, embedder=hashing()) as store:
+            await store.add_many(NewRecord(text=f"the quokka likes marmalade {each}") for each in range(_RECORDS))
+
+    async def search():
+        await store.search("quokka", limit=1)  # and the loop ends, with what it has begun
+
+    async def search_and_wait():
+        await store.search("quokka", limit=1)
+        await asyncio.wait_for(store._filling, 20)
+        return await store.unindexed()
+
+    asyncio.run(add())
+    store = SqliteRecordStore(database, embedder=Quick())
+    asyncio.run(search())
+    assert asyncio.run(search_and_wait()) == 0
+    asyncio.run(store.aclose())
+
+
 async def test_who_is_cancelled_while_indexing_in_the_background_comes_to_its_end_indexes_no_more(tmp_path):
     begun, told, end = asyncio.Event(), asyncio.Event(), asyncio.Event()
 

@@ -70,7 +70,8 @@ class Recall:
         self.embedder = chosen if np is not None else None
         self._lacks_meaning = embedder is not None and self.embedder is None
         self._embedding: set[asyncio.Task[list[Meaning] | None]] = set()
-        self._said = False
+        self.failing = False
+        """Whether the embedder failed when it was last asked."""
         self._executor: ThreadPoolExecutor | None = None
         self._changed: Future[object] | None = None
         self._process = os.getpid()
@@ -191,12 +192,12 @@ class Recall:
             check = partial(_checked, answer, len(texts), self.embedder.dimension)
             vectors = check() if len(texts) <= _QUICK_RECORDS else await asyncio.to_thread(check)
         except Exception as error:  # noqa: BLE001  # embedders are anyone's code; one that fails must not cost the record
-            if not self._said:
-                self._said = True
+            if not self.failing:
+                self.failing = True
                 reason = error if isinstance(error, MemoryStoreError) else type(error).__name__
                 _log.warning("Records are recalled by their words only for now: the embedder failed (%s).", reason)
             return None
-        self._said = False
+        self.failing = False
         return vectors
 
 

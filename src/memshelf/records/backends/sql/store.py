@@ -74,6 +74,7 @@ class SqlRecordStore:
         self._seen = _NOTHING_SEEN
         self._key: int | None = None
         self._filling: asyncio.Task[None] | None = None
+        self._lacked = self._filled = 0  # how often records were seen that lack something, and how often none was left
         self._reindexing = False
 
     async def __aenter__(self) -> Self:
@@ -95,6 +96,8 @@ class SqlRecordStore:
         limit = page_limit(limit)
         await self._catch_up()
         found = await self._recall.search(query, limit=limit, now=now, clock=self._mint.clock())
+        if self._lacked > self._filled and not self._recall.failing:
+            self._index_in_background()
         if not found:
             return []
         records = await self._read(
@@ -279,6 +282,7 @@ class SqlRecordStore:
         if applied is not None:
             lacking |= await applied
         if lacking:
+            self._lacked += 1
             self._index_in_background()
         return self._seen >= now or self._seen[:2] != now[:2]
 
@@ -314,8 +318,10 @@ class SqlRecordStore:
             _, below = filled
 
     async def _fill_quietly(self) -> None:
-        with contextlib.suppress(MemoryStoreError):  # the next search sets it off again, and reindex() says why
+        lacked = self._lacked
+        with contextlib.suppress(MemoryStoreError):  # a search sets it off again, and reindex() says why
             await self._fill_all()
+            self._filled = lacked
 
     async def _stop_filling(self) -> None:
         filling, self._filling = self._filling, None
