@@ -4,21 +4,41 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["address_in", "checked_argument", "checked_dsn", "checked_path"]
+__all__ = ["address_in", "checked_argument", "checked_dsn", "checked_function", "checked_path"]
 
+F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+:)/", re.IGNORECASE)
 
 
 def checked_argument(name: str, value: T, *kinds: type | None) -> T:
-    """The value, if it is of one of these types, else `TypeError`; `None` among them stands for itself."""
-    if not any(value is None if kind is None else isinstance(value, kind) for kind in kinds):
-        *others, last = ["None" if kind is None else kind.__name__ for kind in kinds]
+    """The value, if it is of one of these types, else `TypeError`; `None` among them stands for itself.
+
+    A truth value is no number here, a text no sequence, and a class no object that has its methods.
+    """
+    if not any(value is None if kind is None else _is_a(kind, value) for kind in kinds):
+        *others, last = names = ["None" if kind is None else kind.__name__ for kind in kinds]
         wanted = f"{', '.join(others)} or {last}" if others else last
-        raise TypeError(f"`{name}` is of type {wanted}, not {type(value).__name__}.")
+        given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        if given in names:  # another library's, such as the client of an older one
+            given = f"{type(value).__module__}.{given}"
+        raise TypeError(f"`{name}` is of type {wanted}, not {given}.")
+    return value
+
+
+def _is_a(kind: type, value: object) -> bool:
+    own = next((each for each in (bool, str, type) if isinstance(value, each)), kind)
+    return own is kind and isinstance(value, kind)
+
+
+def checked_function(name: str, value: F) -> F:
+    """The value, if it can be called, else `TypeError`."""
+    if not callable(value):
+        raise TypeError(f"`{name}` is a function, not {type(value).__name__}.")
     return value
 
 

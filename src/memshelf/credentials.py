@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, get_args
 
 import redact_secret
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 
 __all__ = ["Secret", "SecretsPolicy", "admit", "check_policy", "find_secrets", "mask_secrets"]
@@ -102,7 +103,7 @@ def find_secrets(text: str) -> list[Secret]:
     Chinese. The neighbours of a credential do not hide it, be they Chinese characters or full-width signs. It is a net
     with holes: that nothing is found proves nothing.
     """
-    wide = text if text.isascii() else _WIDE_RUN.sub(_narrowed, text)
+    wide = text if checked_argument("text", text, str).isascii() else _WIDE_RUN.sub(_narrowed, text)
     if "_" in wide:
         wide = _EMPHASIS.sub(lambda word: " " * len(word[1]) + word[2] + " " * len(word[1]), wide)
     ascii_text = _spaced(wide)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 
+from memshelf.arguments import checked_argument
+
 __all__ = ["FileFormat", "FileMemoryLimits", "RecordMemoryLimits", "StoreLimits", "page_limit"]
 
 _COUNTED = (1 << 31) - 2  # one more is asked for, to see whether there are more
@@ -42,6 +44,7 @@ class FileMemoryLimits:
     write_retries: int = 3
 
     def __post_init__(self) -> None:
+        checked_argument("format", self.format, FileFormat)
         _require_at_least(self, 1, "context_bytes")
         _require_at_least(self, 0, "always_load_bytes", "write_retries")
 

@@ -98,8 +98,7 @@ def distinct(mounts: Sequence[M], mount_type: type[M], capability: str) -> tuple
 
 def chosen(tools: Mapping[Key, MemoryTool[Key]], keys: Collection[Key] | None) -> tuple[MemoryTool[Key], ...]:
     """The tools named, in their usual order; all of them for `None`. `ValueError` for an unknown name."""
-    if isinstance(keys, str):
-        raise TypeError("`tools` is a collection of tool names, not one string.")
+    checked_argument("tools", keys, Collection, None)
     if keys is None:
         return tuple(tools.values())
     if unknown := sorted(set(keys) - set(tools)):

@@ -344,7 +344,7 @@ async def test_a_correction_that_is_not_admitted_does_not_hide_what_it_corrects(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"admit": "user"}, "not one string"),
+        ({"admit": "user"}, "`admit` is of type Collection"),
         ({"admit": ()}, "names one or more of user, agent, tool, import"),
         ({"admit": ("user", "system")}, "names one or more of user, agent, tool, import"),
         ({"store": _Store(), "admit": ("user",)}, "_Store keeps no origins"),

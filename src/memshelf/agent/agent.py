@@ -13,7 +13,7 @@ from pydantic_ai.output import OutputSpec
 from pydantic_ai.tools import ToolFuncEither
 from typing_extensions import TypeVar
 
-from memshelf.agent.builder import pydantic_agent
+from memshelf.agent.builder import checked_capabilities, pydantic_agent
 from memshelf.agent.capabilities.compaction import CompactionCapability
 from memshelf.agent.capabilities.history import HistoryWindowCapability
 from memshelf.agent.capabilities.session import SessionLogCapability
@@ -69,6 +69,11 @@ class Agent(Executable[Output]):
         capabilities: Sequence[AgentCapability[Any]] = (),
         permissions: ToolPermissions | None = None,
     ) -> None:
+        checked_capabilities(capabilities)
+        for tool in checked_argument("tools", tools, Sequence):
+            if not isinstance(tool, Tool) and not callable(tool):
+                raise TypeError(f"`tools` are functions and Tool objects, not {type(tool).__name__}.")
+        checked_argument("add_history_to_context", add_history_to_context, bool, None)
         memory = checked_argument("working_memory", working_memory, WorkingMemory, None) or WorkingMemory()
         self.session = SessionLog(session_id, session_directory) if session_id is not None else None
         shown = self.session is not None if add_history_to_context is None else add_history_to_context

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
 from pydantic_ai import Agent, DeferredToolRequests, StructuredDict
-from pydantic_ai.capabilities import AgentCapability
+from pydantic_ai.capabilities import AbstractCapability, AgentCapability
 from pydantic_ai.models import Model
 from pydantic_ai.output import OutputSpec
 
@@ -75,8 +75,9 @@ def pydantic_agent(
     **options: Any,  # Any: what else the framework's agent takes
 ) -> Agent[Any, Any]:
     """The framework's agent of `spec`, without a model: each run is given one."""
-    if not isinstance(capabilities, Sequence):
-        raise TypeError(f"capabilities is a sequence, also of one: [...], not a {type(capabilities).__name__}.")
+    checked_capabilities(capabilities)
+    if output_type is None or isinstance(output_type, str):  # the framework would go round in circles
+        raise TypeError(f"output_type is a type, such as str or a model of pydantic's, not {output_type!r}.")
     outputs = list(output_type) if isinstance(output_type, list | tuple) else [output_type]
     checked_argument("permissions", permissions, ToolPermissions, None)
     gate = [ToolPermissionCapability(permissions)] if permissions is not None else []
@@ -88,3 +89,16 @@ def pydantic_agent(
         defer_model_check=True,
         **options,
     )
+
+
+def checked_capabilities(capabilities: Sequence[AgentCapability[Any]]) -> None:
+    """`TypeError` for what is no sequence of capabilities: a store is mounted by one, and a class of them is none."""
+    if not isinstance(capabilities, Sequence):
+        raise TypeError(f"capabilities is a sequence, also of one: [...], not a {type(capabilities).__name__}.")
+    for each in capabilities:
+        if isinstance(each, type) or not (isinstance(each, AbstractCapability) or callable(each)):
+            given = f"the class {each.__name__}" if isinstance(each, type) else type(each).__name__
+            raise TypeError(
+                "A capability is an object such as FileMemoryCapability([FileMount('notes', store, 'write')]), "
+                f"not {given}."
+            )

@@ -13,6 +13,7 @@ from pydantic_ai import ApprovalRequired, RunContext, ToolCallPart, ToolDefiniti
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from typing_extensions import override
 
+from memshelf.arguments import checked_argument
 from memshelf.files.tools import FILE_TOOLS
 from memshelf.records.tools import RECORD_TOOLS
 from memshelf.workspace.tools import WORKSPACE_TOOLS
@@ -49,7 +50,7 @@ class ToolPermissions:
 
     def __post_init__(self) -> None:
         _check_permission("default", self.default)
-        for rule, permission in self.rules.items():
+        for rule, permission in checked_argument("rules", self.rules, Mapping).items():
             _check_rule(rule)
             _check_permission(rule, permission)
         object.__setattr__(self, "rules", MappingProxyType(dict(self.rules)))

@@ -106,6 +106,7 @@ class Executable(Generic[Output]):
         raised: `ModelConfigurationError`, or `ValueError` and `TypeError` for the arguments. When the task that runs
         it is cancelled, `asyncio.CancelledError` is raised, and `HarnessResult.from_cancellation` has the result.
         """
+        checked_argument("usage_limits", usage_limits, UsageLimits, None)
         kept = await self._kept() if previous_state is None else None
         turn = self._turn(input, previous_state, kept, approvals, results)
         started: AgentRun[Any, Any] | None = None
@@ -166,6 +167,7 @@ class Executable(Generic[Output]):
         `async for event in stream` yields Pydantic AI's events: parts of the answer as they come, tool calls and their
         results, and the events of capabilities. `stream.result` is there when it ends.
         """
+        checked_argument("usage_limits", usage_limits, UsageLimits, None)
         model = self._usable_model()
         # What cannot be run is raised here, unless the thread has to be read first.
         reads = previous_state is None and self._conversation.on_disk

@@ -25,6 +25,7 @@ from pydantic_ai.messages import repair_messages
 from memshelf.agent.capabilities.said import contents
 from memshelf.agent.result import HarnessResult, Status
 from memshelf.agent.state import HarnessState, PendingCall, ThreadCapability
+from memshelf.arguments import checked_argument
 
 __all__ = ["Approval", "HarnessInput", "Turn"]
 
@@ -54,6 +55,8 @@ class Turn(Generic[Output]):
             raise TypeError(f"previous_state is a HarnessState, such as the state of a result, not a {given}.")
         if input is None and (previous is None or not previous.messages):
             raise ValueError("A new thread needs an input.")
+        checked_argument("approvals", approvals, Mapping, None)
+        checked_argument("results", results, Mapping, None)
         self._before = previous if previous is not None else HarnessState(thread_id=str(uuid.uuid4()))
         self._ended = ended
         self._kept: dict[str, JsonValue] = copy.deepcopy(self._before.capability_state)

@@ -43,12 +43,13 @@ class EndpointEmbedder:
         http: httpx2.AsyncClient | None = None,
         timeout: float = 10.0,
     ) -> None:
-        self.model, self.version = checked_argument("model", model, str), version
+        self.model = checked_argument("model", model, str)
+        self.version = checked_argument("version", version, str)
         self.dimension = checked_argument("dimension", dimension, int)
         self._url = f"{server_address(base_url)}/embeddings"
         self._headers = {"Authorization": f"Bearer {server_key(api_key)}"} if api_key else {}
-        self._http = http
-        self._timeout = timeout
+        self._http = checked_argument("http", http, httpx2.AsyncClient, None)
+        self._timeout = checked_argument("timeout", timeout, float, int)
         self._batches = Batches()
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:

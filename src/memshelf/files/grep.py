@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import regex as rx
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files.model import FileText, GrepMatch
+from memshelf.limits import page_limit
 
 __all__ = ["EXCERPT_CHARS", "PATTERN_CHARS", "SECONDS", "Allowance", "Pattern", "search"]
 
@@ -44,7 +46,7 @@ class Pattern:
     def compile(cls, pattern: str, *, regex: bool, case_sensitive: bool) -> Pattern:
         """`invalid_pattern` when it is empty or too long, and as a regular expression when it is none, or one that
         would take much time or memory to compile: repeated too often, recursive, or verbose."""
-        if not pattern:
+        if not checked_argument("pattern", pattern, str):
             raise MemoryStoreError("invalid_pattern", "A pattern is not empty.")
         if len(pattern) > PATTERN_CHARS:
             raise MemoryStoreError("invalid_pattern", f"A pattern has at most {PATTERN_CHARS} characters.")
@@ -114,7 +116,7 @@ def search(
     Blocks for up to the `allowance`, which several calls may share: call it off the event loop. Lines end at `\\n`; a
     `\\r` before it is not part of them.
     """
-    allowance = allowance or Allowance()
+    allowance, limit = allowance or Allowance(), page_limit(limit)
     found: list[GrepMatch] = []
     for file in files:
         for match in _matches(file, pattern, allowance):

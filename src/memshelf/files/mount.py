@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from memshelf.arguments import checked_argument
@@ -39,9 +39,7 @@ class FileMount:
         check_mount(self)
         if not isinstance(self.store, FileStore) or isinstance(self.store, type):
             raise TypeError(f"Mount {self.name}: {type(self.store).__name__} is not a FileStore.")
-        if isinstance(self.always_load, str):
-            raise TypeError(f"Mount {self.name}: always_load is a sequence of paths, not one string.")
-        object.__setattr__(self, "always_load", tuple(self.always_load))
+        object.__setattr__(self, "always_load", tuple(checked_argument("always_load", self.always_load, Collection)))
         checked_argument("cursor_key", self.cursor_key, str, None)
 
     @property
@@ -58,7 +56,8 @@ class MemoryCursors:
     """
 
     def __init__(self, positions: Mapping[str, str | None] | None = None) -> None:
-        self._positions = {key: cursor for key, cursor in (positions or {}).items() if cursor is not None}
+        known = checked_argument("positions", positions, Mapping, None) or {}
+        self._positions = {key: cursor for key, cursor in known.items() if cursor is not None}
 
     def get(self, key: str) -> str | None:
         """The cursor of one memory, or `None`."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import get_args
 
+from memshelf.arguments import checked_argument
 from memshelf.mounted import Access, check_mount
 from memshelf.origin import OriginKind
 from memshelf.records.protocol import RecallRecordStore, RecordStore
@@ -39,13 +41,13 @@ class RecordMount:
         check_mount(self)
         if not isinstance(self.store, RecordStore) or isinstance(self.store, type):
             raise TypeError(f"Mount {self.name}: {type(self.store).__name__} is not a RecordStore.")
+        checked_argument("recall", self.recall, bool)
         if self.admit is not None:
             self._check_admitted()
 
     def _check_admitted(self) -> None:
+        checked_argument("admit", self.admit, Collection)
         kinds = get_args(OriginKind)
-        if isinstance(self.admit, str):
-            raise TypeError(f"Mount {self.name}: admit is a collection of kinds of origin, not one string.")
         admitted = tuple(self.admit or ())
         if not admitted or not set(admitted) <= set(kinds):
             raise ValueError(f"Mount {self.name}: admit names one or more of {', '.join(kinds)}, not {admitted!r}.")

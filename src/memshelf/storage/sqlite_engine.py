@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Sequence
 from functools import cache, partial
 from typing import TypeVar
 
-from memshelf.arguments import checked_path
+from memshelf.arguments import checked_argument, checked_path
 from memshelf.storage.sqlite import Database
 from memshelf.storage.sqlite_connection import Connection
 from memshelf.storage.transaction import Change, Keyed, Row, Script, for_one_key
@@ -33,7 +33,7 @@ class SqliteEngine:
                 "InProcessFileStore or an InProcessRecordStore."
             )
         self._path = os.path.abspath(checked_path("database", path))
-        self._durable = durable
+        self._durable = checked_argument("durable", durable, bool)
         self._recreate = recreate
         self._database: Database | None = None
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from memshelf.arguments import checked_path
+from memshelf.arguments import checked_argument, checked_path
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.ids import Mint, micros
 from memshelf.storage.journal import Journal, Lines
@@ -48,7 +48,7 @@ class SessionLog:
         self.session_id = session_name(session_id)
         self.directory = _place("directory", directory)
         self.path = os.path.join(self.directory, f"{self.session_id}.jsonl")
-        self._durable = durable
+        self._durable = checked_argument("durable", durable, bool)
         self._journal = Journal(self.path, durable=durable)
         self._mint = mint
         self._end: tuple[int, str | None] = (0, None)  # where this object last wrote to, and the id of the row there
@@ -66,9 +66,9 @@ class SessionLog:
 
     def extend(self, rows: Iterable[Row]) -> list[Row]:
         """Append rows, each with `type`, `content` and fields of its own, with nobody else's between; return them."""
-        given = list(rows)
+        given = list(checked_argument("rows", rows, Iterable))
         for row in given:
-            check_type(row.get("type", ""))
+            check_type(checked_argument("row", row, dict).get("type", ""))
             check_fields(row.keys() - {"type", "content"})
         return self._append(lambda _: given)
 
@@ -77,13 +77,14 @@ class SessionLog:
 
         `keep` are the ids of earlier rows that still belong to the conversation. All rows stay in the file.
         """
-        return self.append("compact_boundary", summary, keep=list(keep))
+        checked_argument("summary", summary, str)
+        return self.append("compact_boundary", summary, keep=list(checked_argument("keep", keep, Sequence)))
 
     def retract(self, row_ids: Sequence[str]) -> Row:
         """Append that these rows are no part of the conversation any more: `load` leaves them out. They stay for search
         and export. For a question that is taken back, or asked again otherwise.
         """
-        return self.append("event", None, event="retracted", rows=list(row_ids))
+        return self.append("event", None, event="retracted", rows=list(checked_argument("row_ids", row_ids, Sequence)))
 
     def seal(self, *, suspended: bool = False) -> list[Row]:
         """Close a turn that was cut short, and return the rows that do: none if the last turn ended.
@@ -110,7 +111,8 @@ class SessionLog:
 
     def search(self, query: str, limit: int = 10) -> list[Row]:
         """The rows that say most of what `query` names, the best first, at most `limit`. Chinese needs no spaces."""
-        return search(query, self.rows(), limit)
+        checked_argument("query", query, str)
+        return search(query, self.rows(), checked_argument("limit", limit, int))
 
     def fork(self, new_session_id: str, at: str | None = None) -> SessionLog:
         """A new session that begins with this one's rows, up to and including the row with the id `at` (`None`: all).
@@ -139,7 +141,7 @@ class SessionLog:
 
     def rename(self, name: str) -> None:
         """Give the session a name that people see in listings. Its id stays."""
-        shown = " ".join(name.split())
+        shown = " ".join(checked_argument("name", name, str).split())
         if not shown or len(shown) > _NAME_CHARS or not shown.isprintable():
             raise MemoryStoreError("invalid_value", f"A session's name is 1 to {_NAME_CHARS} printable characters.")
         self.append("event", None, event="renamed", name=shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memshelf.arguments import checked_argument, checked_function
 from memshelf.threads.tokens import TokenCounter, estimate_tokens
 
 __all__ = ["WorkingMemory"]
@@ -42,7 +43,10 @@ class WorkingMemory:
                 _require_whole(name, getattr(self, name))
         for name in ("tool_result_tokens", "summary_tokens"):
             _require_whole(name, getattr(self, name))
-        if not self.summary_seconds > 0:
+        for name in ("create_session_summary", "update_session_summary_after_run"):
+            checked_argument(name, getattr(self, name), bool)
+        checked_function("count_tokens", self.count_tokens)
+        if not checked_argument("summary_seconds", self.summary_seconds, float, int) > 0:
             raise ValueError(f"WorkingMemory.summary_seconds is a positive number, not {self.summary_seconds!r}.")
 
 

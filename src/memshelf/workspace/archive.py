@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from memshelf.arguments import checked_argument
 from memshelf.credentials import SecretsPolicy, admit, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find
@@ -65,19 +66,19 @@ class ConversationArchive:
         Each message has a `role` and a `content`. `session_id` names the thread. `TypeError` for what is no message;
         `invalid_text` where the policy refuses credentials.
         """
-        said = said_in(messages)
+        thread, said = thread_name(checked_argument("session_id", session_id, str, None)), said_in(messages)
         if not said:
             return None
         admitted = await asyncio.to_thread(self._admitted, said)
         at = self._clock()
-        return await self._days.append(at, thread_name(session_id), admitted)
+        return await self._days.append(at, thread, admitted)
 
     async def search(self, query: str, limit: int = 10) -> list[ArchivedTurn]:
         """At most `limit` turns in which somebody says what `query` names, the best first, then the newest.
 
         English by words, Chinese by pairs of characters. An empty query finds nothing.
         """
-        if not query.strip() or limit < 1:
+        if not checked_argument("query", query, str).strip() or checked_argument("limit", limit, int) < 1:
             return []
         files = await self._days.read()
         return await asyncio.to_thread(_found, files, query, limit)

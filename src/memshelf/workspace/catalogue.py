@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find_text
 from memshelf.files.format import validate_path
@@ -77,7 +78,7 @@ class Catalogue:
 
         `invalid_path` for what leads anywhere else.
         """
-        under, path = self._config.entries_under, validate_path(file)
+        under, path = self._config.entries_under, validate_path(checked_argument("file", file, str))
         path = path if path.startswith(under) else validate_path(under + path)
         if not self._is_entry(path):
             raise MemoryStoreError("invalid_path", "An entry is named by its file, such as user_tea.md.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files.format import validate_path
 
@@ -59,6 +60,9 @@ class WorkspaceMemoryConfig:
     learn_from_corrections: bool = False
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name != "max_memory_entries":
+                checked_argument(field.name, getattr(self, field.name), bool)
         most = self.max_memory_entries
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
             raise ValueError(f"WorkspaceMemoryConfig.max_memory_entries is a whole number of at least 0, not {most!r}.")

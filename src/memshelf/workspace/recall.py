@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Mapping
 from threading import Lock
 from typing import Any, TypeAlias
 
+from memshelf.arguments import checked_argument
 from memshelf.records.recall import WORDS_FROM, EmbedderChoice
 from memshelf.workspace.entries import EntryInfo, MemoryEntry
 from memshelf.workspace.meaning import Meaning
@@ -95,8 +96,8 @@ class EntryRecall:
 
     async def rank(self, query: str, limit: int, without: frozenset[str], order: Mapping[str, int]) -> list[str]:
         """The files of at most `limit` entries that the query is about, best first; of equals, the newest."""
-        query = query[:QUERY_CHARS]
-        if limit <= 0 or not query.strip():
+        query = checked_argument("query", query, str)[:QUERY_CHARS]
+        if checked_argument("limit", limit, int) <= 0 or not query.strip():
             return []
         asked = limit + _TO_SPARE + len(without)
         matches = await asyncio.to_thread(self._matches, query, asked, order)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
+from memshelf.arguments import checked_argument, checked_function
 from memshelf.errors import MemoryStoreError
 from memshelf.files.protocol import FileStore
 
@@ -19,6 +20,7 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _LONGEST_ID, _LONGEST_NAME = 128, 255
 
 
+@runtime_checkable
 class UserStores(Protocol):
     """Where the files of each user are. Two users never share a store."""
 
@@ -53,13 +55,13 @@ class OpenedUsers:
     def __init__(
         self, open_store: Callable[[str], FileStore], users: Callable[[], Awaitable[list[str]]] | None
     ) -> None:
-        self._open_store = open_store
-        self._list = users
+        self._open_store = checked_function("open_store", open_store)
+        self._list = checked_function("users", users) if users is not None else None
         self._stores: dict[str, FileStore] = {}
 
     def open(self, user_id: str) -> FileStore:
         if user_id not in self._stores:
-            self._stores[user_id] = self._open_store(user_id)
+            self._stores[user_id] = checked_argument("open_store(user_id)", self._open_store(user_id), FileStore)
         return self._stores[user_id]
 
     def root(self, user_id: str) -> None:

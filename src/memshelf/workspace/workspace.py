@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from memshelf.arguments import checked_path
+from memshelf.arguments import checked_argument, checked_path
 from memshelf.credentials import SecretsPolicy, admit, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.files.protocol import FileStore
@@ -77,13 +77,13 @@ class Workspace:
         `"off"`. `embedder` finds entries in other words than theirs: the bundled model if it is installed, one of your
         own, or `None` for their words only. `stores` says where the files of each user are instead.
         """
-        self.config = config or WorkspaceConfig()
+        self.config = checked_argument("config", config, WorkspaceConfig, None) or WorkspaceConfig()
         self._path = _absolute(path) if path is not None else None
         if stores is None:
             if self._path is None:
                 raise ValueError("A workspace has a path, or stores.")
             stores = DirectoryUsers(self._path, self.config, durable=durable)
-        self._stores = stores
+        self._stores = checked_argument("stores", stores, UserStores)
         self._durable = durable
         self._secrets = check_policy(secrets)
         self._embedder = embedder
@@ -101,7 +101,7 @@ class Workspace:
         embedder: EmbedderChoice = "default",
     ) -> Self:
         """A folder that is the memory of one user: MEMORY.md with the entries beside it, as Claude Code keeps it."""
-        config = config or WorkspaceConfig(memory_dir="")
+        config = checked_argument("config", config, WorkspaceConfig, None) or WorkspaceConfig(memory_dir="")
         stores = OneFolder(_absolute(path), config, durable=durable)
         return cls(path, config=config, durable=durable, secrets=secrets, embedder=embedder, stores=stores)
 
@@ -291,6 +291,9 @@ class Workspace:
         those in the answer are added to it.
         """
         user = self._user
+        checked_argument("query", query, str)
+        checked_argument("limit", limit, int)
+        checked_argument("already_surfaced", already_surfaced, set, None)
         surfaced = already_surfaced if already_surfaced is not None else set()
         await user.catalogue.refresh()
         if query.strip():
@@ -338,7 +341,7 @@ class Workspace:
         own = await stored_rules(self.store, name, where, on_disk=self.root is not None)
         files = [own] if own is not None else []
         if cwd is not None:
-            files += await asyncio.to_thread(repository_rules, Path(cwd), name)
+            files += await asyncio.to_thread(repository_rules, Path(checked_path("cwd", cwd)), name)
         warn_of_problems(files)
         return files
 

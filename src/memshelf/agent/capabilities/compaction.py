@@ -19,6 +19,7 @@ from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import latest, replaced, rewrite, seen_since
 from memshelf.agent.capabilities.summarise import ask_for_summary
 from memshelf.agent.events import HistoryReplacedEvent
+from memshelf.arguments import checked_argument
 from memshelf.threads.compaction import CompressionManager, Cut
 from memshelf.threads.memory import WorkingMemory
 from memshelf.threads.summary import Line
@@ -50,8 +51,8 @@ class CompactionCapability(SingleCapability):
         *,
         memory: WorkingMemory | None = None,
     ) -> None:
-        self._memory = memory or WorkingMemory()
-        self._threshold = threshold
+        self._memory = checked_argument("memory", memory, WorkingMemory, None) or WorkingMemory()
+        self._threshold = checked_argument("threshold", threshold, float, int)
         self._window = checked_window(context_window_tokens)
         self._shape = ModelMessageShape(self._memory.count_tokens)
         self._manager = CompressionManager(
@@ -103,6 +104,7 @@ class CompactionCapability(SingleCapability):
 
 def checked_window(tokens: int | None) -> int | None:
     """The window that was given, or else `ValueError`."""
+    checked_argument("context_window_tokens", tokens, int, None)
     if tokens is not None and tokens < 1:
         raise ValueError(f"context_window_tokens is None or at least 1, not {tokens!r}.")
     return tokens

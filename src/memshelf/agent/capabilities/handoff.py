@@ -29,6 +29,7 @@ from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.agent.capabilities.said import memory_text, notes
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.permissions import TOOL_ID
+from memshelf.arguments import checked_argument, checked_function
 from memshelf.threads.compaction import cut
 from memshelf.threads.tokens import TokenCounter, estimate_tokens
 
@@ -66,11 +67,11 @@ class HandoffCapability(SingleCapability):
         *,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        if not 0 < reminder <= 1:
+        if not 0 < checked_argument("reminder", reminder, float, int) <= 1:
             raise ValueError(f"The reminder of a handoff is at a share of the window, such as 0.65, not {reminder!r}.")
         self._reminder = reminder
         self._window = checked_window(context_window_tokens)
-        self._count = count_tokens
+        self._count = checked_function("count_tokens", count_tokens)
         self._shape = ModelMessageShape(count_tokens)
         self._summary: str | None = None
 

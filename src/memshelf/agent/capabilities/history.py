@@ -15,6 +15,7 @@ from memshelf.agent.capabilities.message_shape import ModelMessageShape, shorten
 from memshelf.agent.capabilities.said import notes
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import kept_from, rewrite
+from memshelf.arguments import checked_argument
 from memshelf.threads.memory import WorkingMemory
 from memshelf.threads.window import Window, first_kept, window
 
@@ -36,9 +37,10 @@ class HistoryWindowCapability(SingleCapability):
     id: str | None = "memshelf-history-window"
 
     def __init__(self, memory: WorkingMemory | None = None, *, num_history_turns: int | None = 5) -> None:
+        checked_argument("num_history_turns", num_history_turns, int, None)
         if num_history_turns is not None and num_history_turns < 0:
             raise ValueError(f"num_history_turns is None or at least 0, not {num_history_turns!r}.")
-        self._memory = memory or WorkingMemory()
+        self._memory = checked_argument("memory", memory, WorkingMemory, None) or WorkingMemory()
         self._turns = num_history_turns
         self._shape = ModelMessageShape(self._memory.count_tokens)
         self._begun = False

@@ -249,7 +249,7 @@ def session_state(log: SessionLog) -> HarnessState | None:
     A turn that was cut short is closed first, in the log too. It reads the disk: call it in a thread where that
     matters.
     """
-    log.seal()
+    checked_argument("log", log, SessionLog).seal()
     rows = log.load()
     history, _ = _replayed(rows)
     if not history:

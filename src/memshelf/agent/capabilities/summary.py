@@ -15,6 +15,7 @@ from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import attach, latest
 from memshelf.agent.capabilities.summarise import ask_for_summary
+from memshelf.arguments import checked_argument
 from memshelf.threads.memory import WorkingMemory
 from memshelf.threads.summary import summary_block, usable_summary
 
@@ -39,7 +40,7 @@ class SessionSummaryCapability(SingleCapability):
     id: str | None = "memshelf-session-summary"
 
     def __init__(self, memory: WorkingMemory) -> None:
-        self._memory = memory
+        self._memory = checked_argument("memory", memory, WorkingMemory)
         self._shape = ModelMessageShape(memory.count_tokens)
         self._shown: str | None = None
 

@@ -50,15 +50,15 @@ class InProcessFileStore:
         return file
 
     async def write(self, path: str, text: str, *, expected: str | None, origin: Origin) -> str:
-        del origin
+        checked_argument("origin", origin, Origin)
         return self._apply(Write.checked(path, text, expected, self.format))
 
     async def move(self, source: str, destination: str, *, expected: str, origin: Origin) -> str:
-        del origin
+        checked_argument("origin", origin, Origin)
         return self._apply(Move.checked(source, destination, expected, self.format))
 
     async def delete(self, path: str, *, expected: str, origin: Origin) -> None:
-        del origin
+        checked_argument("origin", origin, Origin)
         self._apply(Delete.checked(path, expected, self.format))
 
     async def changes(self, since: str | None) -> Changes | FullResync:

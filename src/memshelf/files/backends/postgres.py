@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memshelf.arguments import checked_argument
 from memshelf.files.backends.sql.store import SqlFileStore
 from memshelf.files.format import FileFormat
 from memshelf.storage.ids import Mint
@@ -38,5 +37,4 @@ class PostgresFileStore(SqlFileStore):
         schema: str = "memshelf",
         mint: Mint | None = None,
     ) -> None:
-        checked_argument("format", format, FileFormat, None)
         super().__init__(PostgresEngine(dsn, schema), memory, format=format, mint=mint)

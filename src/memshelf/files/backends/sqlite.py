@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from memshelf.arguments import checked_argument
 from memshelf.files.backends.sql.store import SqlFileStore
 from memshelf.files.format import FileFormat
 from memshelf.storage.ids import Mint
@@ -34,5 +33,4 @@ class SqliteFileStore(SqlFileStore):
         durable: bool = True,
         mint: Mint | None = None,
     ) -> None:
-        checked_argument("format", format, FileFormat, None)
         super().__init__(SqliteEngine(database, durable=durable), memory, format=format, mint=mint)

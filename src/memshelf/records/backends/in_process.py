@@ -150,6 +150,7 @@ class InProcessRecordStore:
         return None if record_id is None else self._found(record_id)
 
     def _found(self, record_id: str) -> int:
+        checked_argument("record_id", record_id, str)
         for key, kept in self._kept.items():
             if kept.record.id == record_id:
                 return key

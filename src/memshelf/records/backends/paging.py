@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 
 __all__ = ["cursor_position", "page_cursor", "record_missing"]
@@ -19,7 +20,7 @@ def cursor_position(cursor: str | None, epoch: str) -> int:
     """The position after which a page begins. `invalid_cursor`."""
     if cursor is None:
         return 0
-    of_epoch, _, position = cursor.rpartition(":")
+    of_epoch, _, position = checked_argument("cursor", cursor, str).rpartition(":")
     if of_epoch != epoch or not (position.isascii() and position.isdecimal()) or len(position) > 18:
         raise MemoryStoreError("invalid_cursor", "The cursor is not of this record memory.")
     return int(position)

@@ -70,6 +70,7 @@ class DirectoryFileStore:
     ) -> None:
         require_support()
         self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
+        checked_argument("durable", durable, bool)
         self._root = str(Path(checked_path("root", root)).absolute())
         self._disk = disk or Disk()
         self._mutations = Mutations(self._disk, self._root, self.format, durable=durable)
@@ -99,18 +100,18 @@ class DirectoryFileStore:
         return file
 
     async def write(self, path: str, text: str, *, expected: str | None, origin: Origin) -> str:
-        del origin
+        checked_argument("origin", origin, Origin)
         return await self._apply(self._checked(path, text, expected))
 
     async def move(self, source: str, destination: str, *, expected: str, origin: Origin) -> str:
-        del origin
+        checked_argument("origin", origin, Origin)
         request = Move.checked(source, destination, expected, self.format)
         require_addressable(request.source)
         require_addressable(request.destination)
         return await self._apply(request)
 
     async def delete(self, path: str, *, expected: str, origin: Origin) -> None:
-        del origin
+        checked_argument("origin", origin, Origin)
         request = Delete.checked(path, expected, self.format)
         require_addressable(request.path)
         await self._apply(request)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.model import FileText
 from memshelf.net.answer import AnswerError, read_answer
@@ -95,16 +96,18 @@ class Connection:
         most_answer_bytes: int = 67_108_864,
     ) -> None:
         self._base = server_address(base_url)
+        checked_argument("timeout", timeout, float, int)
+        checked_argument("most_answer_bytes", most_answer_bytes, int)
         if timeout <= 0 or most_answer_bytes < 1:
             raise ValueError("timeout and most_answer_bytes are over 0.")
         self._key = server_key(api_key)
         self._headers = {
-            **headers,
+            **checked_argument("headers", headers, Mapping),
             "authorization": f"Bearer {api_key}",
             "accept": "application/json",
             "accept-encoding": "identity",
         }
-        self._given = client
+        self._given = checked_argument("client", client, httpx2.AsyncClient, None)
         self._own: httpx2.AsyncClient | None = None
         self._timeout = timeout
         self._most = most_answer_bytes

@@ -77,7 +77,9 @@ class MemoryStoreFileStore:
         self._connection = Connection(
             base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
         )
-        self._root = f"/v1/memshelf/memory_stores/{quote(_askable(store), safe='')}/files"
+        self._root = (
+            f"/v1/memshelf/memory_stores/{quote(_askable(checked_argument('store', store, str)), safe='')}/files"
+        )
         self._mint = mint or Mint()
         self._listing: tuple[str, builtins.list[FileEntry]] | None = None
 
@@ -169,7 +171,7 @@ class MemoryStoreFileStore:
             "regex": str(regex).lower(),
             "case_sensitive": str(case_sensitive).lower(),
             "path": directory,
-            "limit": min(limit, _MOST_MATCHES),
+            "limit": min(page_limit(limit), _MOST_MATCHES),
         }
         return await self._ask("/grep", parse, query)
 
@@ -182,6 +184,7 @@ class MemoryStoreFileStore:
         cursor: str | None = None,
     ) -> VersionPage:
         """At most 50 at once. `ValueError` when `since` has no time zone, or `limit` is no whole number from 1 on."""
+        checked_argument("since", since, datetime, None)
         if since is not None and since.tzinfo is None:
             raise ValueError("`since` is a time with a time zone.")
         limit = page_limit(limit)
@@ -219,6 +222,7 @@ class MemoryStoreFileStore:
             return version
 
     async def replayed(self, origin: Origin) -> Version | None:
+        checked_argument("origin", origin, Origin)
         if origin.run_id is None or origin.tool_call_id is None:
             return None
         query = {"run_id": _askable(origin.run_id), "tool_call_id": _askable(origin.tool_call_id)}
@@ -234,6 +238,7 @@ class MemoryStoreFileStore:
 
     async def _change(self, path: str, body: Json, origin: Origin, request: Request | None) -> str:
         """Make a change under an id of its own, by which it can be looked for when its reply is lost."""
+        checked_argument("origin", origin, Origin)
         change_id = self._mint.id("change", self._mint.now()).removeprefix("change_")
         named = {
             name: _askable(value)
@@ -347,8 +352,8 @@ def _present(version: Version | None) -> Version:
 
 
 def _askable(id: str) -> str:
-    """The id, or one that is just as unknown but that can be sent."""
-    return id.encode(errors="replace").decode().replace("\0", "?")
+    """The id, or one that is just as unknown but that can be sent. `TypeError` for what is no text."""
+    return checked_argument("id", id, str).encode(errors="replace").decode().replace("\0", "?")
 
 
 def _maybe_askable(id: str | None) -> str | None:

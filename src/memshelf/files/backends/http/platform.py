@@ -68,7 +68,7 @@ class PlatformFileStore:
         self._connection = Connection(
             base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
         )
-        self._server = Memories(self._connection, store)
+        self._server = Memories(self._connection, checked_argument("store", store, str))
         self._descriptions: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -110,7 +110,7 @@ class PlatformFileStore:
         return found.file
 
     async def write(self, path: str, text: str, *, expected: str | None, origin: Origin) -> str:
-        del origin
+        checked_argument("origin", origin, Origin)
         request = Write.checked(path, text, expected, self.format)
         if request.expected is None:
             return await self._create(request)
@@ -122,7 +122,7 @@ class PlatformFileStore:
         return await self._update(current, body, wanted)
 
     async def move(self, source: str, destination: str, *, expected: str, origin: Origin) -> str:
-        del origin
+        checked_argument("origin", origin, Origin)
         request = Move.checked(source, destination, expected, self.format)
         current = await self._expected(request.source, expected)
         to = request.destination
@@ -132,7 +132,7 @@ class PlatformFileStore:
         return await self._update(current, body, Past("modified", path=to, sha256=current.sha256))
 
     async def delete(self, path: str, *, expected: str, origin: Origin) -> None:
-        del origin
+        checked_argument("origin", origin, Origin)
         request = Delete.checked(path, expected, self.format)
         current = await self._expected(request.path, expected)
         try:

@@ -10,6 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
 from memshelf.files.archive import Archived, Checked
@@ -47,9 +48,9 @@ class SqlFileStore:
     def __init__(
         self, engine: Engine, memory: str = "default", *, format: FileFormat | None = None, mint: Mint | None = None
     ) -> None:
-        if not memory or not memory.isprintable():
+        if not checked_argument("memory", memory, str) or not memory.isprintable():
             raise ValueError(f"A memory's name is one or more printable characters, not {memory!r}.")
-        self.format = format or FileFormat()
+        self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
         self._engine = engine
         self._name = memory
         self._mint = mint or Mint()
@@ -115,6 +116,7 @@ class SqlFileStore:
         cursor: str | None = None,
     ) -> VersionPage:
         """`ValueError` when `since` has no time zone, or `limit` is no whole number from 1 on."""
+        checked_argument("since", since, datetime, None)
         if since is not None and since.tzinfo is None:
             raise ValueError("`since` is a time with a time zone.")
         limit = page_limit(limit)
@@ -122,20 +124,25 @@ class SqlFileStore:
         return await self._read(lambda memory: memory.versions(path, since, limit, cursor))
 
     async def read_version(self, version_id: str) -> Version:
+        checked_argument("version_id", version_id, str)
         return await self._read(lambda memory: memory.version(version_id), single=True)
 
     async def restore(self, version_id: str, *, expected: str | None, origin: Origin) -> str:
+        checked_argument("version_id", version_id, str)
+        checked_argument("origin", origin, Origin)
         return await self._write(
             lambda memory: changes.restore(memory, version_id, expected, origin, self.format, self._mint)
         )
 
     async def replayed(self, origin: Origin) -> Version | None:
+        checked_argument("origin", origin, Origin)
         return await self._read(lambda memory: memory.version_of_call(origin), single=True)
 
     async def redact(self, version_id: str, *, by: str) -> Version:
         """When others keep reading the database for so long that it cannot be rewritten, `unavailable` says so: the
         version is redacted, and redacting it again removes the last bytes. `by` is as in `Origin.principal_id`."""
-        Origin(principal_id=by)  # or a `ValueError`
+        checked_argument("version_id", version_id, str)
+        Origin(principal_id=checked_argument("by", by, str))  # or a `ValueError`
         return await self._erase(lambda memory: changes.redact(memory, version_id, by, self._mint))
 
     async def purge(self) -> None:
@@ -174,6 +181,7 @@ class SqlFileStore:
             return None
 
     async def _apply(self, request: Request, origin: Origin) -> str:
+        checked_argument("origin", origin, Origin)
         return await self._write(
             lambda memory: changes.apply(memory, request, origin, self._mint), changes.announced(request, origin)
         )

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
+from memshelf.arguments import checked_argument
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.net.egress import httpx2, public_client
 from memshelf.net.servers import server_address, server_key
@@ -49,6 +50,9 @@ class Mem0Definition:
         Without `http`, the store has a client of its own, which reaches public HTTPS endpoints only. A given client is
         used as it is, and stays open.
         """
+        checked_argument("configuration", configuration, Mapping)
+        checked_argument("credential", credential, Mapping, None)
+        checked_argument("http", http, httpx2.AsyncClient, None)
         base_url = server_address(configuration.get("base_url", self.dialect.base_url))
         timeout = configuration.get("timeout", _SECONDS)
         if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < 86_400:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memshelf.arguments import checked_argument
 from memshelf.embedding.protocol import Embedder
 from memshelf.embedding.text import PASSAGES
 from memshelf.origin import Origin
@@ -301,7 +302,7 @@ class Namespace:
 
     async def _position(self, record_id: str) -> int:
         row = None
-        if record_id.isprintable():  # no database takes half a surrogate pair
+        if checked_argument("record_id", record_id, str).isprintable():  # no database takes half a surrogate pair
             row = await self._transaction.fetch_one(
                 "SELECT position FROM records WHERE id = $1 AND namespace_id = $2", record_id, self.id
             )
