@@ -201,7 +201,7 @@ def test_what_is_no_capability_is_told_how_a_store_becomes_one(given):
 
 @pytest.mark.parametrize("output_type", ["json", None])
 def test_an_output_type_is_a_type(output_type):
-    with pytest.raises(TypeError, match="^output_type is a type"):
+    with pytest.raises(TypeError, match=r"^output_type is a type"):
         Agent(output_type=output_type)
 
 
@@ -312,6 +312,6 @@ async def test_a_record_is_named_by_its_id_and_a_page_by_its_cursor(tmp_path, mo
         for call in (store.delete(record), store.update(record, "coffee")):
             with pytest.raises(TypeError, match=r"^`record_id` is of type str, not MemoryRecord\.$"):
                 await call
-        with pytest.raises(TypeError, match="^`cursor` is of type str"):
+        with pytest.raises(TypeError, match=r"^`cursor` is of type str"):
             await store.list(limit=5, cursor=1)
         assert (await store.list(limit=5)).records == (record,)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from logging import Logger
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from memshelf.arguments import checked_argument
@@ -22,6 +23,7 @@ __all__ = [
     "distinct",
     "instructed",
     "reached",
+    "warn_of_failure",
 ]
 
 Access: TypeAlias = Literal["read", "write"]
@@ -117,6 +119,13 @@ def reached(mounts: Mapping[str, M], memory: str, tool: MemoryTool[Any]) -> M:
     if tool.access == "write" and mount.access == "read":
         raise MemoryStoreError("forbidden", f"Memory {memory} is read-only here; nothing changed.")
     return mount
+
+
+def warn_of_failure(log: Logger, memory: str, undone: str, error: Exception) -> None:
+    """Say on one line why a run goes on without a memory; where in the code it happened is for those who debug."""
+    why = str(error) if isinstance(error, MemoryStoreError) else type(error).__name__
+    log.warning("Memory %s could not be %s (%s); this run goes on without it.", memory, undone, why.rstrip("."))
+    log.debug("Memory %s could not be %s.", memory, undone, exc_info=error)
 
 
 def instructed(

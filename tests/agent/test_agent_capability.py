@@ -76,7 +76,7 @@ def test_an_unknown_tool_is_refused():
 
 
 def test_tools_are_not_one_string():
-    with pytest.raises(TypeError, match="collection of tool names"):
+    with pytest.raises(TypeError, match="`tools` is of type Collection"):
         FileMemoryCapability([_mount()], tools="view")
 
 

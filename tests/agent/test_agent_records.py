@@ -60,7 +60,7 @@ async def _returned(mounts, *calls, **options):
         ([_store()], {}, "RecordMount objects, not InProcessRecordStore"),
         ([_mount(), _mount()], {}, "Two mounts are named facts"),
         ([_mount()], {"tools": ("search", "purge")}, "Unknown record memory tools: purge"),
-        ([_mount()], {"tools": "search"}, "collection of tool names"),
+        ([_mount()], {"tools": "search"}, "`tools` is of type Collection"),
     ],
 )
 def test_arguments_that_cannot_be_meant_are_refused_with_the_reason(mounts, options, says):

@@ -79,7 +79,7 @@ async def test_a_change_made_while_the_context_is_read_is_shown_next_time():
     assert _body((await _one(mount, cursors)).block)["changed"] == ["late: x"]
 
 
-async def test_a_failing_store_is_skipped_and_keeps_its_cursor():
+async def test_a_failing_store_is_skipped_and_keeps_its_cursor(caplog):
     broken, fine = await _filled({"a": "one"}), await _filled({"b": "two"})
     mounts = [FileMount("broken", broken, "read"), FileMount("fine", fine, "read")]
     cursors = MemoryCursors()
@@ -93,6 +93,11 @@ async def test_a_failing_store_is_skipped_and_keeps_its_cursor():
     working, broken.list = broken.list, fail
     outcomes = [each.outcome for each in await deliver(mounts, cursors, LIMITS)]
     assert outcomes == ["unavailable", "unchanged"]
+    [warned] = caplog.records
+    assert (warned.getMessage(), warned.exc_info) == (
+        "Memory broken could not be read (OSError); this run goes on without it.",
+        None,
+    )
     assert cursors.get("broken") == before
     broken.list = working
     assert _body((await _one(mounts[0], cursors)).block)["changed"] == ["c: x"]

@@ -504,5 +504,5 @@ async def test_a_purge_takes_what_was_derived_from_the_files(root: Path) -> None
 
 
 def test_an_empty_path_is_no_memory():
-    with pytest.raises(ValueError, match="path of a DirectoryFileStore is empty"):
+    with pytest.raises(ValueError, match="`root` is empty"):
         DirectoryFileStore("")

@@ -7,6 +7,7 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from memshelf import (
@@ -304,7 +305,7 @@ async def test_the_store_is_opened_as_what_the_server_offers(tmp_path):
         FileMount("team", plain, "write")
 
 
-class _WithoutExtensions:
+class _WithoutExtensions(httpx2.AsyncClient):
     """A client of a server that knows no `/memshelf`."""
 
     def __init__(self, client):

@@ -129,6 +129,26 @@ async def test_a_store_that_fails_is_left_out(store):
     assert _outcomes(await recall(mounts, "tea", LIMITS)) == [("bad", "unavailable"), ("good", "recalled")]
 
 
+async def test_a_failure_is_one_line_of_the_log_with_its_reason_and_where_it_was_only_for_those_who_debug(caplog):
+    refusing = _failing(MemoryStoreError("unavailable", "The server does not know this API key."))
+    mounts = [RecordMount("a", refusing, "read"), RecordMount("b", _failing(KeyError("what was remembered")), "read")]
+    with caplog.at_level("DEBUG", "memshelf.records"):
+        await recall(mounts, "tea", LIMITS)
+    warned = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert sorted(each.getMessage() for each in warned) == [
+        "Memory a could not be searched (unavailable: The server does not know this API key); this run goes on without "
+        "it.",
+        "Memory b could not be searched (KeyError); this run goes on without it.",
+    ]
+    assert [each.exc_info for each in warned] == [None, None]
+    assert sorted(
+        each.exc_info[0].__name__ for each in caplog.records if each.levelname == "DEBUG" and each.exc_info
+    ) == [
+        "KeyError",
+        "MemoryStoreError",
+    ]
+
+
 async def test_stores_that_take_too_long_are_left_out_together_after_one_deadline():
     async def never():
         await asyncio.Event().wait()

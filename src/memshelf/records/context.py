@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from memshelf.limits import RecordMemoryLimits
+from memshelf.mounted import warn_of_failure
 from memshelf.records.model import MemoryRecord
 from memshelf.records.mount import RecordMount
 from memshelf.records.recall import WORDS_FROM
@@ -120,8 +121,8 @@ async def _search(mount: RecordMount, query: str, limits: RecordMemoryLimits) ->
         if not records:
             return Recalled(mount.name, "nothing")
         text, count = block(mount.name, records, limits.recall_bytes)
-    except Exception:  # noqa: BLE001  # stores are anyone's code; memory that cannot be recalled must not stop the run
-        _log.warning("Memory %s could not be searched; this run goes on without it.", mount.name, exc_info=True)
+    except Exception as error:  # noqa: BLE001  # stores are anyone's code; what cannot be found must not stop the run
+        warn_of_failure(_log, mount.name, "searched", error)
         return Recalled(mount.name, "unavailable")
     return Recalled(mount.name, "recalled", count, text) if count else Recalled(mount.name, "omitted")
 

@@ -340,8 +340,9 @@ class Workspace:
         where, name = self._where(self.config.agent_md), self.config.agent_md  # before another user's turn
         own = await stored_rules(self.store, name, where, on_disk=self.root is not None)
         files = [own] if own is not None else []
+        checked_argument("cwd", cwd, str, os.PathLike, None)
         if cwd is not None:
-            files += await asyncio.to_thread(repository_rules, Path(checked_path("cwd", cwd)), name)
+            files += await asyncio.to_thread(repository_rules, Path(cwd), name)
         warn_of_problems(files)
         return files
 

@@ -32,7 +32,7 @@ from memshelf.agent.capabilities.said import memory_text, notes
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.workspace_toolset import workspace_toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
-from memshelf.arguments import checked_argument, checked_path
+from memshelf.arguments import checked_argument
 from memshelf.origin import Origin
 from memshelf.records.context import RecallOutcome
 from memshelf.records.recall import WORDS_FROM
@@ -91,7 +91,7 @@ class WorkspaceCapability(SingleCapability):
             raise TypeError(f"workspace is a Workspace, such as Workspace('./workspace'), not {workspace!r}.")
         self.workspace = workspace
         self._config = checked_argument("config", config, WorkspaceMemoryConfig, None) or WorkspaceMemoryConfig()
-        self._cwd = checked_path("cwd", cwd) if cwd is not None else None
+        self._cwd = checked_argument("cwd", cwd, str, os.PathLike, None)
         self._recalls = self._config.load_workspace_memory and self._config.max_memory_entries > 0
         self._origin = checked_argument("origin", origin, Origin, None) or Origin()
         self._toolset = workspace_toolset(_workspace_of, self._origin)

@@ -12,6 +12,7 @@ from memshelf.files.context.layout import layout
 from memshelf.files.context.snapshot import Snapshot, read
 from memshelf.files.mount import FileMount, MemoryCursors
 from memshelf.limits import FileMemoryLimits
+from memshelf.mounted import warn_of_failure
 from memshelf.untrusted import size
 
 __all__ = ["Delivered", "Outcome", "deliver"]
@@ -67,6 +68,6 @@ async def deliver(
 async def _snapshot(mount: FileMount, since: str | None) -> Snapshot | None:
     try:
         return await read(mount, since)
-    except Exception:  # noqa: BLE001  # stores are anyone's code; memory that cannot be read must not stop the run
-        _log.warning("Memory %s could not be read; this run goes on without it.", mount.name, exc_info=True)
+    except Exception as error:  # noqa: BLE001  # stores are anyone's code; what cannot be read must not stop the run
+        warn_of_failure(_log, mount.name, "read", error)
         return None

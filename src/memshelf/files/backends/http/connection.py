@@ -158,9 +158,8 @@ class Connection:
         try:
             status, data = await read_answer(client, request, seconds=self._timeout, most_bytes=self._most)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol) as failure:
-            raise MemoryStoreError(
-                "unavailable", f"The server cannot be reached ({type(failure).__name__}); nothing changed."
-            ) from None
+            said = f"The server cannot be reached ({type(failure).__name__}): check its address; nothing changed."
+            raise MemoryStoreError("unavailable", said) from None
         except AnswerError as unreadable:
             raise LostReplyError(str(unreadable)) from None
         except httpx2.HTTPError as failure:
@@ -190,7 +189,7 @@ class Connection:
         said = details.get("message")
         if status in (401, 403) and "memshelf_code" not in details:
             does_not = "does not know this API key" if status == 401 else "does not let this API key do that"
-            return f"The server {does_not} (status {status}); nothing changed."
+            return f"The server {does_not} (status {status}): check the key; nothing changed."
         if not isinstance(said, str) or not said:
             return f"The server refused with status {status}; nothing changed."
         return sound(said.replace(self._key, "[key]")[:_MESSAGE_CHARS])

@@ -77,9 +77,8 @@ class MemoryStoreFileStore:
         self._connection = Connection(
             base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
         )
-        self._root = (
-            f"/v1/memshelf/memory_stores/{quote(_askable(checked_argument('store', store, str)), safe='')}/files"
-        )
+        name = _askable(checked_argument("store", store, str))
+        self._root = f"/v1/memshelf/memory_stores/{quote(name, safe='')}/files"
         self._mint = mint or Mint()
         self._listing: tuple[str, builtins.list[FileEntry]] | None = None
 

@@ -100,7 +100,7 @@ def _judged(status: int, data: bytes) -> Answer:
 
 
 def _refused(status: int) -> MemoryStoreError:
-    reason = " It does not let this API key do that." if status in (401, 403) else ""
+    reason = " It does not let this API key do that: check the key." if status in (401, 403) else ""
     return MemoryStoreError("unavailable", f"The server refused with status {status}; nothing changed.{reason}")
 
 
