@@ -7,8 +7,13 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from postgres_server import PostgresServer, programs
+
+# How long an example takes is the machine's affair, which may be busy.
+settings.register_profile("memshelf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("memshelf")
 
 
 @pytest.fixture(scope="session")

@@ -80,7 +80,7 @@ def _kept(memory: str) -> set[str]:
 def _maker(vectors: FileVectors) -> str:
     import json
 
-    return json.loads(vectors._path.read_bytes().split(b"\n")[0])["maker"]
+    return json.loads(vectors._file.read().split(b"\n")[0])["maker"]
 
 
 def _versions(run) -> set[str]:

@@ -105,6 +105,31 @@ async def test_few_entries_leave_nothing_beside_them(directory, tmp_path):
     assert "entries" not in os.listdir(tmp_path / "users" / "default" / ".memshelf")
 
 
+async def test_what_another_process_forgets_before_it_has_read_anything_is_not_kept(many, directory):
+    await directory().search("zebra7")
+    assert b"zebra7" in many.read_bytes()
+    await directory().forget("user_7.md")
+    assert not many.exists()
+
+
+async def test_a_process_that_was_killed_while_it_kept_leaves_nothing_that_was_forgotten(many, directory):
+    await directory().search("zebra7")
+    os.replace(many, many.with_name("entries.new"))
+    await directory().forget("user_7.md")
+    assert not [each for each in many.parent.iterdir() if b"zebra7" in each.read_bytes()]
+
+
+async def test_a_full_disk_leaves_nothing_half_written(many, directory, monkeypatch):
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    before = os.listdir(many.parent)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        assert await directory().search("zebra7")
+    assert os.listdir(many.parent) == before
+
+
 async def test_vectors_are_kept_with_the_model_that_made_them(many, tmp_path):
     class Letters:
         """Counts letters, and how many texts it was asked for."""

@@ -63,8 +63,8 @@ class Version:
 
     `id` is also the `version` that `FileStore` speaks of. `file_id` stays the same when a file moves, and `parent_id`
     is the version of the file before this one. `path` is where the change left the file; a move is a `modified`
-    version at its new path. `text`, `sha256` and `size` are `None`
-    for `deleted`; those three and `path` are `None` once the version is redacted. `created_at` is aware, in UTC.
+    version at its new path. `text`, `sha256` and `size` are `None` for `deleted`; those three and `path` are `None`
+    once the version is redacted. `created_at` is aware, in UTC.
     """
 
     id: str

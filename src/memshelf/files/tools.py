@@ -1,7 +1,7 @@
 """The seven tools through which a model reads and changes its memories, free of any framework.
 
-A door (an agent, an MCP server) binds them to a model: it offers `TOOLS`, calls `FileTools.view` and so on, returns the
-result as JSON, and turns a `MemoryStoreError` into the JSON of `failure`.
+A door (an agent, an MCP server) binds them to a model: it offers `FILE_TOOLS`, calls `FileTools.view` and so on,
+returns the result as JSON, and turns a `MemoryStoreError` into the JSON of `failure`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files import edits, grep
-from memshelf.files.edits import find
-from memshelf.files.format import FileFormat, validate_directory, validate_path
+from memshelf.files.edits import find, find_text
+from memshelf.files.format import validate_directory, validate_path
 from memshelf.files.model import FileEntry, FileText, GrepMatch
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import FileStore, SearchableFileStore
-from memshelf.limits import FileMemoryLimits
+from memshelf.limits import FileFormat, FileMemoryLimits
 from memshelf.mounted import Json, MemoryTool, chosen, reached
 from memshelf.origin import Origin
 
@@ -213,21 +213,12 @@ async def _scan(
     found: list[GrepMatch] = []
     allowance = grep.Allowance()
     for start in range(0, len(paths), 32):
-        texts = [text for path in paths[start : start + 32] if (text := await _readable(store, path)) is not None]
+        texts = [text for path in paths[start : start + 32] if (text := await find_text(store, path)) is not None]
         matches, more = await asyncio.to_thread(grep.search, texts, pattern, limit - len(found), allowance)
         found += matches
         if more:
             return found, True
     return found, False
-
-
-async def _readable(store: FileStore, path: str) -> FileText | None:
-    try:
-        return await find(store, path)
-    except MemoryStoreError as error:
-        if error.code in ("invalid_file", "invalid_path"):  # swapped by hand for something that is no memory file
-            return None
-        raise
 
 
 def _written(memory: str, written: edits.Written) -> Json:

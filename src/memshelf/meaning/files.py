@@ -22,6 +22,7 @@ from memshelf.records.recall import EmbedderChoice, Recall
 from memshelf.records.retrieval.analysis import Analysis, analyse
 from memshelf.records.retrieval.index import Entry
 from memshelf.records.retrieval.terms import pack
+from memshelf.untrusted import sound
 
 __all__ = ["FileHit", "FileMeaning", "Files"]
 
@@ -84,7 +85,7 @@ class FileMeaning:
     Not for several searches at once: they take turns.
     """
 
-    def __init__(self, store: Files, kept: KeptVectors | None = None, *, embedder: EmbedderChoice = "default"):
+    def __init__(self, store: Files, kept: KeptVectors | None = None, *, embedder: EmbedderChoice = "default") -> None:
         self._store = store
         self._kept = kept
         self._recall = Recall(embedder)
@@ -236,8 +237,8 @@ def _analysed(entry: FileEntry, file: FileText) -> _Analysed:
     name, analyses = called(entry.path), list[Analysis]()
     for each in passages:
         # A lone surrogate has no meaning, and no model takes it.
-        whole = each.whole.encode("utf-8", "replace").decode()
+        whole = sound(each.whole)
         # What the file is called is looked for in each passage, and is no part of what the passage means.
-        terms = pack(f"{name}\n{whole}".encode("utf-8", "replace").decode())
+        terms = pack(sound(f"{name}\n{whole}"))
         analyses.append(replace(analyse(whole, turn=False), terms=terms))
     return _Analysed(entry.path, file.version, passages, analyses)

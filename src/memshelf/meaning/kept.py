@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import fcntl
 import json
-import os
 import re
-import stat
 import struct
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from memshelf.storage.transaction import Engine, Transaction
+from memshelf.storage.whole_file import WholeFile
 
 __all__ = ["DatabaseVectors", "FileVectors", "KeptVectors", "Rows", "packed", "unpacked"]
 
@@ -65,13 +60,11 @@ def unpacked(data: bytes, passages: int, dimension: int) -> Rows | None:
 
 
 class FileVectors:
-    """One file in a folder of its own, written anew with each change: what is no longer kept stands nowhere in it.
-
-    As whoever may write to a memory may put anything there, no link is followed, and what is read may be anything.
-    """
+    """One file in a folder of its own, which holds what is kept and nothing else."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._folder = path.parent
+        self._file = WholeFile(path)
 
     async def load(self, maker: str) -> dict[str, bytes]:
         return await asyncio.to_thread(self._load, maker)
@@ -84,11 +77,7 @@ class FileVectors:
 
     def _load(self, maker: str) -> dict[str, bytes]:
         try:
-            with self._folder() as folder:
-                with suppress(OSError):  # there is no such file, or a search is writing it
-                    self._remove_half_written(folder)
-                with open(self._path.name, "rb", opener=partial(_opened, folder)) as file:
-                    return _parsed(file.read(), maker)
+            return _parsed(self._file.read(), maker)
         except (
             OSError,
             ValueError,
@@ -99,48 +88,8 @@ class FileVectors:
             return {}
 
     def _write(self, whole: bytes) -> None:
-        self._path.parent.mkdir(mode=0o700, exist_ok=True)
-        with self._folder() as folder, open(self._new, "ab", opener=partial(_opened, folder)) as file:
-            self._take(folder, file)
-            try:
-                file.truncate(0)
-                file.write(whole)
-                file.flush()
-                os.replace(self._new, self._path.name, src_dir_fd=folder, dst_dir_fd=folder)
-            except OSError:
-                os.unlink(self._new, dir_fd=folder)
-                raise
-
-    def _remove_half_written(self, folder: int) -> None:
-        with open(self._new, "rb", opener=partial(_opened, folder)) as file:
-            self._take(folder, file)
-            os.unlink(self._new, dir_fd=folder)
-
-    @property
-    def _new(self) -> str:
-        return f"{self._path.name}.new"
-
-    def _take(self, folder: int, file: IO[bytes]) -> None:
-        """Hold the file that is being written; `OSError` when another search does, or has just put it in place."""
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(file.fileno()), os.stat(self._new, dir_fd=folder, follow_symlinks=False)):
-            raise OSError(errno.EAGAIN, "Another search has written it", self._new)
-
-    @contextmanager
-    def _folder(self) -> Iterator[int]:
-        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            yield folder
-        finally:
-            os.close(folder)
-
-
-def _opened(folder: int, name: str, flags: int) -> int:
-    descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=folder)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "It is no file", name)
-    return descriptor
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._file.write(whole)
 
 
 def _parsed(whole: bytes, maker: str) -> dict[str, bytes]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from memshelf.mounts.mount import Mount
+from memshelf.untrusted import encode
 
 __all__ = ["prompt_note"]
 
@@ -37,7 +37,4 @@ def prompt_note(mounts: Sequence[Mount]) -> str:
 
 
 def _quoted(text: str) -> str:
-    quoted = json.dumps(text, ensure_ascii=False)
-    for char in "<>&\u2028\u2029\x85":
-        quoted = quoted.replace(char, f"\\u{ord(char):04x}")
-    return quoted
+    return encode(text).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")

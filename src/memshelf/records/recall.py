@@ -22,6 +22,7 @@ from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
 from memshelf.records.retrieval.question import Meaning, asked, understand, wall_clock
 from memshelf.records.text import is_blank
+from memshelf.untrusted import sound
 
 try:
     import numpy as np
@@ -139,7 +140,7 @@ class Recall:
         if is_blank(query):
             return []
         # Half a surrogate pair has no meaning, and no model takes it.
-        texts = [each.encode("utf-8", "replace").decode() for each in asked(query)]
+        texts = [sound(each) for each in asked(query)]
         as_noted = self._changed is None or self._changed.done()  # or else who was cancelled left a change behind
         if not texts[0].strip() or (as_noted and not len(self.index)):
             return []

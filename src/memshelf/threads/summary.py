@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import TypeAlias
 
 from memshelf.threads.shorten import shortened
 from memshelf.threads.tokens import TokenCounter, estimate_tokens
+from memshelf.untrusted import encode
 
 __all__ = ["SUMMARY_INSTRUCTIONS", "Line", "summary_block", "summary_request", "usable_summary"]
 
@@ -46,15 +46,15 @@ def summary_request(
     kept: list[str] = []
     told = list(lines)
     for speaker, text in reversed(told):
-        line = _encode({speaker: shortened(text, max(max_tokens // 4, 1), count)})
+        line = encode({speaker: shortened(text, max(max_tokens // 4, 1), count)})
         room -= count(line)
         if room < 0 and kept:
             break
         kept.append(line)
     if left_out := len(told) - len(kept):
-        kept.append(_encode({"note": f"{left_out} earlier messages are left out"}))
+        kept.append(encode({"note": f"{left_out} earlier messages are left out"}))
     length = f"Your summary has at most {summary_tokens * 3 // 4} words, or as many Chinese characters.\n\n"
-    before = f"The summary so far:\n{_encode(previous)}\n\n" if previous else ""
+    before = f"The summary so far:\n{encode(previous)}\n\n" if previous else ""
     return f"{length}{before}What was said, one message a line:\n" + "\n".join(reversed(kept))
 
 
@@ -66,9 +66,4 @@ def usable_summary(answer: str, *, max_tokens: int, count: TokenCounter = estima
 
 def summary_block(summary: str) -> str:
     """The bytes that show a model the summary. Content cannot close the block."""
-    return f'<conversation-summary trust="untrusted">\n{_LEAD}\n{_encode(summary)}\n</conversation-summary>'
-
-
-def _encode(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return f'<conversation-summary trust="untrusted">\n{_LEAD}\n{encode(summary)}\n</conversation-summary>'

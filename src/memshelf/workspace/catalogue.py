@@ -235,5 +235,5 @@ class Catalogue:
                 self._named[before.memory_type, before.title].discard(file)
             self.order.pop(file, None)
             self.recall.remove(file)
-        if self._remembered is not None and before is not None:
+        if self._remembered is not None:  # which may know of a file that nobody has looked at in this process
             self._remembered.drop()

@@ -17,10 +17,7 @@ from memshelf.storage.journal import make_private
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.users import directory_name, user_of
 
-__all__ = ["CONTROL", "DirectoryUsers", "OneFolder", "changed_at"]
-
-CONTROL = ".memshelf"
-"""The directory beside a user's files that no path of the store leads to."""
+__all__ = ["DirectoryUsers", "OneFolder", "changed_at"]
 
 
 class DirectoryUsers:

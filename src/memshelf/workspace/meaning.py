@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from memshelf.records.recall import EmbedderChoice, Recall
 from memshelf.records.retrieval.index import Entry
 from memshelf.records.retrieval.terms import pack
+from memshelf.untrusted import sound
 from memshelf.workspace.entries import MemoryEntry
 
 __all__ = ["Meaning"]
@@ -57,11 +58,10 @@ class Meaning:
     def put(self, entry: MemoryEntry) -> None:
         """Take in an entry, or its new content. It is embedded when it is asked for."""
         self.remove(entry.file)
-        whole = "\n".join(part for part in (entry.title, entry.description, entry.content) if part)
-        parts = tuple(part for part in (entry.title, entry.description, entry.content) if part)
+        parts = [sound(part) for part in (entry.title, entry.description, entry.content) if part]
         # What an entry is called counts twice as much as what it says.
         terms = pack("\n".join([entry.title] * 2 + [entry.description] * 2 + [entry.content]))
-        text = _Text(self._next, terms, (_valid(whole), *map(_valid, parts)))
+        text = _Text(self._next, terms, ("\n".join(parts), *parts))
         self._next += 1
         self._texts[entry.file] = self._waiting[entry.file] = text
         self._files[text.key] = entry.file
@@ -160,8 +160,3 @@ class Meaning:
 
 def _entry(text: _Text, rows: bytes) -> Entry:
     return Entry(text.key, text.key, text.terms, vectors=rows)
-
-
-def _valid(text: str) -> str:
-    """Half a surrogate pair has no meaning, and no model takes it."""
-    return text.encode("utf-8", "replace").decode()

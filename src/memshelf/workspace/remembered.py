@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memshelf.records.retrieval.analysis import ANALYSIS
+from memshelf.storage.whole_file import WholeFile
 from memshelf.workspace.entries import EntryInfo
 
 __all__ = ["Learned", "Remembered"]
@@ -37,13 +37,13 @@ class Remembered:
     """The file in which it is kept, for one embedder: `model` names it."""
 
     def __init__(self, path: Path, model: Sequence[object]) -> None:
-        self._path = path
+        self._file = WholeFile(path)
         self._model = [*_FORMAT, *model]
 
     def load(self) -> dict[str, Learned]:
         """By path; empty when there is nothing, or nothing of use."""
         try:
-            mark, _, data = self._path.read_bytes().partition(b"\n")
+            mark, _, data = self._file.read().partition(b"\n")
             if mark != _mark(data):  # a bad disk, or somebody's hand
                 return {}
             head, _, rest = data.partition(b"\n")
@@ -70,17 +70,13 @@ class Remembered:
         head = json.dumps([self._model, rows], separators=(",", ":")).encode()
         blobs = b"".join(part for each in learned.values() for part in (each.terms, each.vectors))
         data = head + b"\n" + blobs
-        staged = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         with suppress(OSError):
-            fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with open(fd, "wb") as file:
-                file.write(_mark(data) + b"\n" + data)
-            os.replace(staged, self._path)
+            self._file.write(_mark(data) + b"\n" + data)
 
     def drop(self) -> None:
         """Keep nothing: something in it was forgotten for good."""
         with suppress(OSError):
-            self._path.unlink()
+            self._file.remove()
 
 
 def _mark(data: bytes) -> bytes:

@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from memshelf.credentials import SecretsPolicy
+from memshelf.files.backends.directory.names import CONTROL
 from memshelf.files.protocol import FileStore
 from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.archive import ConversationArchive
 from memshelf.workspace.catalogue import Catalogue
 from memshelf.workspace.config import WorkspaceConfig
-from memshelf.workspace.directory import CONTROL, changed_at
+from memshelf.workspace.directory import changed_at
 from memshelf.workspace.entry_files import EntryFiles
 from memshelf.workspace.experiences import Experiences
 from memshelf.workspace.index_file import IndexFile

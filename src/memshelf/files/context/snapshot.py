@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memshelf.errors import MemoryStoreError
-from memshelf.files.edits import find
+from memshelf.files.edits import find_text
 from memshelf.files.model import Changes, FileEntry
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import ListsWithChanges
@@ -49,16 +48,6 @@ async def read(mount: FileMount, since: str | None) -> Snapshot:
     loaded: dict[str, str] = {}
     for path in mount.always_load:
         # All of them, also for a change list: it may still turn into full context.
-        if path in existing and (text := await _text(mount, path)) is not None:
-            loaded[path] = text
+        if path in existing and (file := await find_text(mount.store, path)) is not None:
+            loaded[path] = file.text
     return Snapshot(mount.name, feed.cursor, changed, entries, mount.always_load, loaded)
-
-
-async def _text(mount: FileMount, path: str) -> str | None:
-    try:
-        file = await find(mount.store, path)
-    except MemoryStoreError as error:
-        if error.code in ("invalid_file", "invalid_path"):  # swapped by hand for something that is no memory file
-            return None
-        raise
-    return file.text if file is not None else None

@@ -26,6 +26,7 @@ from memshelf.files.backends.http.connection import (
     unconfirmed,
 )
 from memshelf.files.decide import Delete, Move, Recorded, Request, Write, replay
+from memshelf.files.edits import find
 from memshelf.files.format import FileFormat, validate_directory, validate_path
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepMatch, Version, VersionPage
 from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileStore, documented_by
@@ -227,14 +228,6 @@ class MemoryStoreFileStore:
         query = {"run_id": _askable(origin.run_id), "tool_call_id": _askable(origin.tool_call_id)}
         return await self._ask("/version", _found, query)
 
-    async def _find(self, path: str) -> FileText | None:
-        try:
-            return await self.read(path)
-        except MemoryStoreError as error:
-            if error.code == "not_found":
-                return None
-            raise
-
     async def _change(self, path: str, body: Json, origin: Origin, request: Request | None) -> str:
         """Make a change under an id of its own, by which it can be looked for when its reply is lost."""
         checked_argument("origin", origin, Origin)
@@ -255,7 +248,7 @@ class MemoryStoreFileStore:
         # The file is read first: when it has left the version that was expected, the change was made by then, or it
         # never will be.
         path = request.loads if request is not None else None
-        current = await self._find(path) if path is not None else None
+        current = await find(self, path) if path is not None else None
         made = await self._made(change_id)
         return _Seen(current, made, await self._recorded(origin) if made is None else None)
 
