@@ -230,6 +230,15 @@ def test_a_configuration_with_anything_else_is_refused(more):
         MEM0_OSS.open({"base_url": "https://mem0.example", **more}, namespace="alice")
 
 
+def test_an_address_or_a_key_in_the_place_of_a_mapping_is_refused_without_repeating_it():
+    for configuration, credential in (("https://mem0.example", None), (None, None), ({}, "m0-secret")):
+        with pytest.raises(TypeError, match=r"`(configuration|credential)` is of type Mapping") as refusal:
+            MEM0_PLATFORM.open(configuration, credential, namespace="alice")
+        assert "secret" not in str(refusal.value)
+    with pytest.raises(TypeError, match="`http` is of type AsyncClient"):
+        MEM0_OSS.open({"base_url": "https://mem0.example"}, namespace="alice", http=object())
+
+
 # The client of its own
 
 

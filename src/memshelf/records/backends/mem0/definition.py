@@ -40,7 +40,7 @@ class Mem0Definition:
         namespace: str,
         http: httpx2.AsyncClient | None = None,
     ) -> AbstractAsyncContextManager[RecordStore]:
-        """The records of one mem0 user. `ValueError` for what is not as it must be; nothing is sent yet.
+        """The records of one mem0 user. `ValueError` or `TypeError` for what is not as it must be; nothing is sent yet.
 
         `configuration` has `base_url`, the server's http(s) address, and may have `timeout`, how many seconds one
         request may take (30), and `secrets`, what becomes of a text with credentials in it ("warn"). `credential` has
