@@ -94,6 +94,7 @@ async def test_writing_again_updates_the_entry_and_moves_its_row_last(opened):
 FAULTS = [
     {"title": ""}, {"title": " \n "}, {"title": "x" * 201}, {"title": "x" * 26_000}, {"title": "a\x00b"},
     {"title": "a\x1b[31m"}, {"title": "half \ud800"}, {"content": ""}, {"content": " \n"}, {"description": "x" * 201},
+    {"source": "auto_extract"}, {"source": "verified"}, {"source": None},
     {"memory_type": "../user"}, {"memory_type": "note"}, {"memory_type": ""}, {"memory_type": "User"},
 ]  # fmt: skip
 

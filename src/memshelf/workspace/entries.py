@@ -20,6 +20,7 @@ __all__ = [
     "MemoryEntry",
     "MemoryType",
     "checked_description",
+    "checked_source",
     "checked_title",
     "checked_type",
     "file_names",
@@ -122,6 +123,14 @@ def checked_type(memory_type: str) -> MemoryType:
         if memory_type == known:
             return known  # type: ignore[no-any-return]  # `get_args` forgets the literals
     raise ValueError(f"A memory's type is one of {', '.join(get_args(MemoryType))}, not {memory_type!r}.")
+
+
+def checked_source(source: str) -> EntrySource:
+    """`ValueError` unless it is one of the two: what nobody confirmed must not pass for confirmed by its misspelling."""
+    for known in get_args(EntrySource):
+        if source == known:
+            return known  # type: ignore[no-any-return]  # `get_args` forgets the literals
+    raise ValueError(f"The source of an entry is one of {', '.join(get_args(EntrySource))}, not {source!r}.")
 
 
 def _text(name: str, text: str) -> str:

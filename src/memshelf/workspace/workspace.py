@@ -25,6 +25,7 @@ from memshelf.workspace.entries import (
     EntrySource,
     MemoryEntry,
     checked_description,
+    checked_source,
     checked_title,
     checked_type,
 )
@@ -231,8 +232,9 @@ class Workspace:
         `source="auto"` it is a candidate: recalled and marked, but not in the index, and never in the place of a
         confirmed entry.
 
-        `ValueError` for a type that is none of the four, an empty content, a title of no or more than 200 characters,
-        or a description of more than 200. `too_large`, `invalid_file`; `invalid_text` where credentials are refused.
+        `ValueError` for a type or source that there is not, an empty content, a title of no or more than 200
+        characters, or a description of more than 200. `too_large`, `invalid_file`; `invalid_text` where credentials
+        are refused.
         """
         user = self._user
         if not isinstance(content, str):
@@ -242,7 +244,8 @@ class Workspace:
         kind, texts = checked_type(memory_type), (checked_title(title), checked_description(description), content)
         title, description, content = (admit(text, self._secrets, subject="An entry") for text in texts)
         # A placeholder may be longer than what it stands for.
-        draft = EntryDraft(checked_title(title), checked_description(description), kind, content, source)
+        title, description = checked_title(title), checked_description(description)
+        draft = EntryDraft(title, description, kind, content, checked_source(source))
         return await user.entries.write(draft, origin or Origin())
 
     async def read_entry(self, file: str) -> MemoryEntry:
