@@ -126,7 +126,7 @@ def checked_type(memory_type: str) -> MemoryType:
 
 
 def checked_source(source: str) -> EntrySource:
-    """`ValueError` unless it is one of the two: what nobody confirmed must not pass for confirmed by its misspelling."""
+    """`ValueError` unless it is one of the two: a misspelt one must not pass for confirmed."""
     for known in get_args(EntrySource):
         if source == known:
             return known  # type: ignore[no-any-return]  # `get_args` forgets the literals
