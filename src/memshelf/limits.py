@@ -53,18 +53,19 @@ class FileMemoryLimits:
 class RecordMemoryLimits:
     """The limits of a `RecordMemoryCapability`.
 
-    `record_chars` is how long a record may be that a model writes. At a run's first input, a memory shows at most
-    `recall_limit` records in a block of at most `recall_bytes` (UTF-8, wrapper included), and all of them together
-    take at most `recall_seconds`.
+    `record_chars` is how long a record may be that a model writes, and `result_bytes` what the texts in one result of a
+    tool may take (UTF-8). At a run's first input, a memory shows at most `recall_limit` records in a block of at most
+    `recall_bytes` (UTF-8, wrapper included), and all of them together take at most `recall_seconds`.
     """
 
     record_chars: int = 8_000
+    result_bytes: int = 65_536
     recall_limit: int = 5
     recall_bytes: int = 8_192
     recall_seconds: float = 2.0
 
     def __post_init__(self) -> None:
-        _require_at_least(self, 1, "record_chars", "recall_limit", "recall_bytes")
+        _require_at_least(self, 1, "record_chars", "result_bytes", "recall_limit", "recall_bytes")
         seconds = self.recall_seconds
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
             raise ValueError(f"RecordMemoryLimits.recall_seconds is a number of seconds above 0, not {seconds!r}.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 
 import pytest
 from pydantic import BaseModel
@@ -103,6 +105,13 @@ def test_rules_do_not_change_under_a_run():
     assert permissions.of("memory.file.view") == "deny"
     with pytest.raises(TypeError):
         permissions.rules["memory.file.*"] = "allow"
+
+
+def test_permissions_can_be_copied_and_pickled():
+    permissions = ToolPermissions(default="ask", rules={"memory.file.*": "deny"})
+    for other in (copy.copy(permissions), copy.deepcopy(permissions), pickle.loads(pickle.dumps(permissions))):
+        assert other == permissions
+        assert other.of("memory.file.view") == "deny"
 
 
 # --- allow and deny ---------------------------------------------------------------------------------------------------

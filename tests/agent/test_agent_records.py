@@ -18,6 +18,7 @@ from memshelf import (
     HarnessBuilder,
     InProcessFileStore,
     MemoryStoreError,
+    RecordMemoryLimits,
     ToolPermissions,
 )
 from memshelf.agent.capabilities.records import RecordMemoryCapability
@@ -25,7 +26,7 @@ from memshelf.agent.permissions import ToolPermissionCapability
 from memshelf.origin import Origin
 from memshelf.records.backends.in_process import InProcessRecordStore
 from memshelf.records.mount import RecordMount
-from memshelf.records.tools import RECORD_TOOLS
+from memshelf.records.tools import RECORD_TOOLS, RecordTools
 
 
 def _store():
@@ -172,6 +173,32 @@ async def test_a_listing_goes_on_from_its_cursor():
         cursor = shown["next_cursor"]
     assert texts == [f"record {each}" for each in range(5)]
     assert cursor is None
+
+
+async def test_a_result_holds_no_more_text_than_it_may():
+    store, limits = _store(), RecordMemoryLimits(result_bytes=300)
+    tools = RecordTools([RecordMount("facts", store, "write")], limits)
+    for each in range(7):
+        await store.add(f"茶 {each} " + "茶" * 40)
+    texts, cursor, pages = [], None, 0
+    while pages == 0 or cursor is not None:
+        shown = await tools.list("facts", limit=5, cursor=cursor)
+        texts += [record["text"][:3] for record in shown["records"]]
+        cursor, pages = shown["next_cursor"], pages + 1
+    assert (texts, pages) == ([f"茶 {each}" for each in range(7)], 4)
+    found = await tools.search("facts", "茶", limit=7)
+    assert (len(found["records"]), found["truncated"]) == (2, True)
+    assert "truncated" not in await tools.search("facts", "茶", limit=2)
+
+
+async def test_a_record_that_is_longer_than_a_result_may_be_is_cut():
+    store = _store()
+    await store.add("🍵" * 500)
+    await store.add("short")
+    tools = RecordTools([RecordMount("facts", store, "write")], RecordMemoryLimits(result_bytes=10))
+    [record] = (page := await tools.list("facts"))["records"]
+    assert (record["text"], record["truncated"]) == ("🍵🍵", True)
+    assert [each["text"] for each in (await tools.list("facts", cursor=page["next_cursor"]))["records"]] == ["short"]
 
 
 @pytest.mark.parametrize(

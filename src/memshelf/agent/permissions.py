@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, assert_never, get_args
+from typing import Any, Literal, Self, TypeAlias, assert_never, get_args
 
 from pydantic_ai import ApprovalRequired, RunContext, ToolCallPart, ToolDefinition, ToolFailed
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
@@ -54,6 +54,9 @@ class ToolPermissions:
             _check_rule(rule)
             _check_permission(rule, permission)
         object.__setattr__(self, "rules", MappingProxyType(dict(self.rules)))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Permission, dict[str, Permission]]]:
+        return type(self), (self.default, dict(self.rules))  # a view can be neither copied nor pickled
 
     def of(self, tool: str) -> Permission:
         """The permission of a tool, by its ID."""

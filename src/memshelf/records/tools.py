@@ -6,6 +6,7 @@ returns the result as JSON, and turns a `MemoryStoreError` into the JSON of `fai
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias
@@ -18,6 +19,7 @@ from memshelf.records.model import MemoryRecord
 from memshelf.records.mount import RecordMount
 from memshelf.records.protocol import RecallRecordStore, RecordStore
 from memshelf.records.text import validate_record_text
+from memshelf.untrusted import size
 
 __all__ = ["RECORD_TOOLS", "RecordTool", "RecordToolKey", "RecordTools", "failure", "record_json", "selected"]
 
@@ -54,9 +56,12 @@ class RecordTools:
         self._limits = limits or RecordMemoryLimits()
 
     async def search(self, memory: str, query: str, *, limit: int = 5) -> Json:
-        """The records closest to `query`, closest first."""
+        """The records closest to `query`, closest first: as many as fit into a result, and one at least."""
         found = await self._store(memory, "search").search(query, limit=limit)
-        result: Json = {"memory": memory, "records": [record_json(record) for record in found]}
+        records = self._fitting(found)
+        result: Json = {"memory": memory, "records": records}
+        if len(records) < len(found):
+            result["truncated"] = True
         if not found:
             result["hint"] = (
                 f'No record is close. Try other words, or read them all with memory_record_list(memory="{memory}").'
@@ -64,10 +69,14 @@ class RecordTools:
         return result
 
     async def list(self, memory: str, *, limit: int = 20, cursor: str | None = None) -> Json:
-        """One page of records, and the cursor of the next one, `None` on the last."""
+        """One page of records, as many as fit into a result, and the cursor of the next one, `None` on the last."""
+        store = self._store(memory, "list")
         # Some models fill in "" for what they have none of.
-        page = await self._store(memory, "list").list(limit=limit, cursor=cursor or None)
-        records = [record_json(record) for record in page.records]
+        page = await store.list(limit=limit, cursor=cursor or None)
+        records = self._fitting(page.records)
+        if len(records) < len(page.records):
+            page = await store.list(limit=len(records), cursor=cursor or None)
+            records = self._fitting(page.records)
         return {"memory": memory, "records": records, "next_cursor": page.next_cursor}
 
     async def add(self, memory: str, text: str, *, origin: Origin) -> Json:
@@ -89,6 +98,21 @@ class RecordTools:
     async def delete(self, memory: str, id: str) -> Json:
         await self._store(memory, "delete").delete(id)
         return {"memory": memory, "id": id, "deleted": True}
+
+    def _fitting(self, records: Sequence[MemoryRecord]) -> builtins.list[Json]:
+        """The records that fit into a result, from the first on. The text of a first one that does not is cut."""
+        shown: builtins.list[Json] = []
+        left = self._limits.result_bytes
+        for record in records:
+            item = record_json(record)
+            left -= size(record.text)
+            if left < 0 and shown:
+                break
+            if left < 0:
+                cut = record.text.encode(errors="surrogatepass")[: self._limits.result_bytes]
+                item |= {"text": cut.decode(errors="ignore"), "truncated": True}
+            shown.append(item)
+        return shown
 
     def _store(self, memory: str, key: RecordToolKey) -> RecordStore:
         return reached(self._mounts, memory, RECORD_TOOLS[key]).store
