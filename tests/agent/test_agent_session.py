@@ -254,6 +254,20 @@ async def test_input_that_a_front_end_put_into_the_history_is_logged_before_the_
     assert seen == [["old", "yes", "now"]]
 
 
+@pytest.mark.parametrize(("content", "shown"), [(None, []), (" ", []), (["Likes", {"text": "tea"}], ["Likes\\ntea"])])
+async def test_a_boundary_of_another_program_shows_the_text_that_it_has(log, content, shown):
+    log.append("user", "long ago")
+    log.append("compact_boundary", content)
+    log.append("user", "What do I drink?")
+    log.append("assistant", "Tea.")
+    script = Script("one")
+    await plain(script, [SessionLogCapability(log)], "hi")
+    [first, *_] = script.requests[0]
+    *before, own = first.parts[0].content if shown else [first.parts[0].content]
+    assert own == "What do I drink?"
+    assert [text.content.split('"')[-2] for text in before] == shown
+
+
 async def test_rows_that_other_programs_wrote_are_gone_on_with(log):
     log.append("system", "Be kind.")
     log.append("user", ["look", {"a": 1}])

@@ -40,7 +40,7 @@ from memshelf.agent.state import HarnessState, PendingCall, pending_calls, threa
 from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.threads.log import SessionLog
-from memshelf.threads.rows import Row, strings
+from memshelf.threads.rows import Row, strings, texts
 
 __all__ = ["SessionLogCapability", "session_state"]
 
@@ -271,11 +271,12 @@ def _replayed(rows: Sequence[Row]) -> tuple[list[ModelMessage], list[Replayed]]:
     replayed = messages_of(rows)
     history = [each.message for each in replayed]
     boundary = next((row for row in rows if row["type"] == "compact_boundary"), None)
-    if boundary is None:
+    summary = "\n".join(texts(boundary.get("content"))) if boundary is not None else ""
+    if boundary is None or not summary.strip():  # another program's may say nothing
         return history, replayed
     keep = set(strings(boundary.get("keep")))
     kept = sum(each.rows[0].get("id") in keep and each.rows[0]["type"] != "system" for each in replayed)
-    return resumed(history, str(boundary.get("content")), max(kept, 1)), replayed
+    return resumed(history, summary, max(kept, 1)), replayed
 
 
 def _pending(row: Row) -> list[PendingCall]:
