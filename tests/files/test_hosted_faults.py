@@ -308,6 +308,8 @@ async def test_the_store_is_opened_as_what_the_server_offers(tmp_path):
 class _WithoutExtensions(httpx2.AsyncClient):
     """A client of a server that knows no `/memshelf`."""
 
+    is_closed = False
+
     def __init__(self, client):
         self._client = client
 

@@ -55,6 +55,8 @@ class EndpointEmbedder:
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         del query  # the API has no word for it
         if self._http is not None:
+            if self._http.is_closed:
+                raise _unavailable("its client is closed")
             return await self._embed(self._http, texts)
         async with httpx2.AsyncClient() as http:
             return await self._embed(http, texts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from memshelf.errors import MemoryStoreError
+
 if TYPE_CHECKING:
     import httpx2
 
@@ -22,8 +24,11 @@ async def read_answer(
 
     `AnswerError` when all of it takes longer than `seconds`, when the body has more than `most_bytes` bytes, of which
     no more are read, or when it is compressed: what a few bytes unpack to has no bound. Ask for
-    `accept-encoding: identity`.
+    `accept-encoding: identity`. `unavailable` for a client that is closed.
     """
+    if client.is_closed:
+        said = "The HTTP client is closed; nothing changed. Open the store again, or give it a client that is open."
+        raise MemoryStoreError("unavailable", said)
     try:
         async with asyncio.timeout(seconds):
             response = await client.send(request, stream=True, follow_redirects=False)

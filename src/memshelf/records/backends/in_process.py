@@ -14,7 +14,7 @@ from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.limits import page_limit
 from memshelf.origin import Origin
 from memshelf.records.backends.drafts import Draft, draft_all
-from memshelf.records.backends.paging import cursor_position, page_cursor, record_missing
+from memshelf.records.backends.paging import FOUND, LISTED, cursor_position, page_cursor, record_missing
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall
 from memshelf.storage.ids import Mint, micros
@@ -65,12 +65,14 @@ class InProcessRecordStore:
         """End the thread that searches. The records stay, and it starts again when needed."""
         self._recall.close()
 
-    async def search(self, query: str, *, limit: int, now: datetime | None = None) -> builtins.list[MemoryRecord]:
+    async def search(
+        self, query: str, *, limit: int = FOUND, now: datetime | None = None
+    ) -> builtins.list[MemoryRecord]:
         limit = page_limit(limit)
         found = await self._recall.search(query, limit=limit, now=now, clock=self._mint.clock())
         return [replace(self._kept[key].record, score=score) for key, score in found if key in self._kept]
 
-    async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
+    async def list(self, *, limit: int = LISTED, cursor: str | None = None) -> RecordPage:
         limit = page_limit(limit)
         after = cursor_position(cursor, self._epoch)
         keys = [key for key in self._kept if key > after]

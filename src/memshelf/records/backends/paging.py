@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 
-__all__ = ["cursor_position", "page_cursor", "record_missing"]
+__all__ = ["FOUND", "LISTED", "cursor_position", "page_cursor", "record_missing"]
+
+
+FOUND: Final = 10
+LISTED: Final = 50
+"""How many records a search finds, and how many a page has, where nobody says."""
 
 
 def record_missing(record_id: str) -> MemoryStoreError:

@@ -13,7 +13,7 @@ from memshelf.records.backends.mem0.answers import Found, added_id, awaited, fou
 from memshelf.records.backends.mem0.connection import Connection, UnreadableError, unconfirmed
 from memshelf.records.backends.mem0.dialect import Dialect
 from memshelf.records.backends.mem0.listing import Cursor, Fetched, Listing
-from memshelf.records.backends.paging import record_missing
+from memshelf.records.backends.paging import FOUND, LISTED, record_missing
 from memshelf.records.model import MemoryRecord, RecordPage
 from memshelf.records.text import admitted_text, is_blank
 from memshelf.untrusted import sound
@@ -43,7 +43,7 @@ class Mem0RecordStore:
         self._namespace = namespace
         self._secrets = secrets
 
-    async def search(self, query: str, *, limit: int) -> builtins.list[MemoryRecord]:
+    async def search(self, query: str, *, limit: int = FOUND) -> builtins.list[MemoryRecord]:
         limit = page_limit(limit)
         if is_blank(query):
             return []
@@ -53,7 +53,7 @@ class Mem0RecordStore:
         ours = [item.record for item in items if self._may_be_ours(item)]
         return sorted(ours, key=lambda record: -(record.score or 0.0))[:limit]
 
-    async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
+    async def list(self, *, limit: int = LISTED, cursor: str | None = None) -> RecordPage:
         limit = page_limit(limit)
         known = Cursor.parse(cursor, self._namespace) if cursor is not None else None
         listing = Listing(self._page, self._dialect.page_size)

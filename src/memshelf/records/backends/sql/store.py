@@ -18,7 +18,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.limits import page_limit
 from memshelf.origin import Origin
 from memshelf.records.backends.drafts import Draft, draft_all
-from memshelf.records.backends.paging import cursor_position, record_missing
+from memshelf.records.backends.paging import FOUND, LISTED, cursor_position, record_missing
 from memshelf.records.backends.sql.namespace import Changed, Missing, Namespace, model_id, open_namespace
 from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
 from memshelf.records.recall import EmbedderChoice, Recall
@@ -92,7 +92,9 @@ class SqlRecordStore:
         self._recall.close()
         await self._engine.aclose()
 
-    async def search(self, query: str, *, limit: int, now: datetime | None = None) -> builtins.list[MemoryRecord]:
+    async def search(
+        self, query: str, *, limit: int = FOUND, now: datetime | None = None
+    ) -> builtins.list[MemoryRecord]:
         limit = page_limit(limit)
         await self._catch_up()
         found = await self._recall.search(query, limit=limit, now=now, clock=self._mint.clock())
@@ -105,7 +107,7 @@ class SqlRecordStore:
         )
         return [replace(records[key], score=score) for key, score in found if key in records]
 
-    async def list(self, *, limit: int, cursor: str | None = None) -> RecordPage:
+    async def list(self, *, limit: int = LISTED, cursor: str | None = None) -> RecordPage:
         limit = page_limit(limit)
         page = await self._read(lambda namespace: namespace.page(limit, cursor), None)
         if page is None:  # there are no records, and no cursors of theirs
