@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from forked import finish, fork
+from memshelf.embedding import blas
 from memshelf.embedding.bundled import BundledEmbedder
 from memshelf.embedding.default import default_embedder
 from memshelf.embedding.protocol import Embedder
@@ -71,6 +74,17 @@ def test_it_works_in_a_forked_child():
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_child_that_is_forked_while_the_number_of_threads_is_changed_computes_too():
+    def compute(report):
+        signal.alarm(20)  # the child would wait for a thread that it does not have
+        with blas.one_thread():
+            report("done")
+
+    with blas._lock:
+        child = fork(compute)
+    assert finish([child]) == ["done"]
 
 
 _LIMITS = """

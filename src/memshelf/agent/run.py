@@ -103,8 +103,9 @@ class Executable(Generic[Output]):
         agent's tools get.
 
         Whatever goes wrong in the run is in the result, with the thread as it is then. What cannot be run at all is
-        raised: `ModelConfigurationError`, or `ValueError` and `TypeError` for the arguments. When the task that runs
-        it is cancelled, `asyncio.CancelledError` is raised, and `HarnessResult.from_cancellation` has the result.
+        raised: `ModelConfigurationError`, `ValueError` and `TypeError` for the arguments, `MemoryStoreError` for a
+        session that cannot be read. When the task that runs it is cancelled, `asyncio.CancelledError` is raised, and
+        `HarnessResult.from_cancellation` has the result.
         """
         checked_argument("usage_limits", usage_limits, UsageLimits, None)
         kept = await self._kept() if previous_state is None else None

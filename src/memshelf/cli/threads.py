@@ -38,7 +38,10 @@ def threads() -> None:
 
 def _complete_thread(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     del parameter
-    found = SessionLog.list_sessions(disk_path(context.params.get("threads") or ".memshelf/threads"))
+    try:
+        found = SessionLog.list_sessions(disk_path(context.params.get("threads") or ".memshelf/threads"))
+    except (MemoryStoreError, OSError, click.ClickException):  # a shell that completes shows no errors
+        return []
     return [each.session_id for each in found if each.session_id.startswith(incomplete)]
 
 

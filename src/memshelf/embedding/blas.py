@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,3 +49,11 @@ def _take_control(controller: ThreadpoolController) -> None:
     for library in controller.lib_controllers:
         if hasattr(library, "clear_controlling_thread"):  # since 3.7
             library.clear_controlling_thread(force=True)
+
+
+def _forget_parent() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread of the parent's may have held it
+
+
+os.register_at_fork(after_in_child=_forget_parent)

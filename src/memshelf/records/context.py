@@ -15,7 +15,7 @@ from memshelf.mounted import warn_of_failure
 from memshelf.records.model import MemoryRecord
 from memshelf.records.mount import RecordMount
 from memshelf.records.recall import WORDS_FROM
-from memshelf.records.tools import record_json
+from memshelf.records.tools import shown_record
 from memshelf.untrusted import encode, size
 
 __all__ = ["QUERY_CHARS", "RecallOutcome", "Recalled", "block", "recall"]
@@ -89,7 +89,7 @@ def block(memory: str, records: Sequence[MemoryRecord], budget: int) -> tuple[st
     """
     left, shown = budget - size(_wrapped(memory, [])), list[str]()
     for record in records:
-        item = _HIDDEN.sub(_escape, encode(record_json(record)))
+        item = _HIDDEN.sub(_escape, encode(shown_record(record)))
         left -= size(item) + bool(shown)
         if left < 0:
             break

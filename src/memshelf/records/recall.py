@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from memshelf.embedding.default import default_embedder, warn_words_only
 from memshelf.embedding.protocol import Embedder, Vectors
@@ -35,7 +35,7 @@ except ImportError:  # the extra `embed` is not installed
     np = None  # type: ignore[assignment]  # checked before every use
     one_thread = nullcontext  # type: ignore[assignment]  # nothing to keep back
 
-__all__ = ["WORDS_FROM", "EmbedderChoice", "Recall"]
+__all__ = ["WORDS_FROM", "EmbedderChoice", "Recall", "in_time"]
 
 EmbedderChoice: TypeAlias = Embedder | Literal["default"] | None
 """An embedder, the bundled one if it is installed, or none: recall by words only."""
@@ -56,6 +56,23 @@ _judgements: dict[tuple[str, str, int], Judgement] = {}
 _QUICK_RECORDS = 64
 _TO_SPARE = 16
 """How many more records are ranked than asked for, since some may stand in for those that they replace."""
+
+
+async def in_time(work: Coroutine[Any, Any, T | None], going_on: set[asyncio.Task[T | None]], what: str) -> T | None:
+    """What the work comes to; `None` when it takes longer than `WORDS_FROM` allows, and `what` goes by words.
+
+    It is then one of `going_on`: what it waits for is loaded, or learned, for the next search.
+    """
+    words_from = WORDS_FROM.get()
+    if words_from is None:
+        return await work
+    task = asyncio.create_task(work)
+    going_on.add(task)  # an event loop holds its tasks by weak references
+    task.add_done_callback(going_on.discard)
+    if (await asyncio.wait([task], timeout=max(words_from - asyncio.get_running_loop().time(), 0)))[0]:
+        return task.result()
+    _log.warning("%s are recalled by their words only this time: the embedder is not ready yet.", what)
+    return None
 
 
 class Recall:
@@ -145,7 +162,7 @@ class Recall:
         if not texts[0].strip() or (as_noted and not len(self.index)):
             return []
         self.say_what_is_missing()
-        meanings = await self._meanings_in_time(texts)
+        meanings = await in_time(self._meanings(texts), self._embedding, "Records")
 
         def rank() -> list[tuple[int, float]]:
             index = self.index
@@ -154,20 +171,6 @@ class Recall:
                 return answers(index, self._scorer.rank(question, limit + _TO_SPARE), limit)
 
         return await self.run(rank)
-
-    async def _meanings_in_time(self, texts: list[str]) -> list[Meaning] | None:
-        words_from = WORDS_FROM.get()
-        if words_from is None:
-            return await self._meanings(texts)
-        left = max(words_from - asyncio.get_running_loop().time(), 0)
-        # What it waits for is loaded, or learned, for the next search.
-        embedding = asyncio.create_task(self._meanings(texts))
-        self._embedding.add(embedding)
-        embedding.add_done_callback(self._embedding.discard)
-        if (await asyncio.wait([embedding], timeout=left))[0]:
-            return embedding.result()
-        _log.warning("Records are recalled by their words only this time: the embedder is not ready yet.")
-        return None
 
     async def _meanings(self, texts: list[str]) -> list[Meaning] | None:
         if self.embedder is None:

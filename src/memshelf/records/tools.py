@@ -21,7 +21,7 @@ from memshelf.records.protocol import RecallRecordStore, RecordStore
 from memshelf.records.text import validate_record_text
 from memshelf.untrusted import size
 
-__all__ = ["RECORD_TOOLS", "RecordTool", "RecordToolKey", "RecordTools", "failure", "record_json", "selected"]
+__all__ = ["RECORD_TOOLS", "RecordTool", "RecordToolKey", "RecordTools", "failure", "selected", "shown_record"]
 
 RecordToolKey: TypeAlias = Literal["search", "list", "add", "update", "delete"]
 RecordTool: TypeAlias = MemoryTool[RecordToolKey]
@@ -104,7 +104,7 @@ class RecordTools:
         shown: builtins.list[Json] = []
         left = self._limits.result_bytes
         for record in records:
-            item = record_json(record)
+            item = shown_record(record)
             left -= size(record.text)
             if left < 0 and shown:
                 break
@@ -126,7 +126,7 @@ def failure(error: MemoryStoreError) -> Json:
     return {"error": error.code, "message": error.message}
 
 
-def record_json(record: MemoryRecord) -> Json:
+def shown_record(record: MemoryRecord) -> Json:
     """A record as the model sees it: what is known of it, in this order.
 
     `at` is when it happened, and `updated_at` when it was last written, unless that is the same time. `origin` is the

@@ -108,13 +108,9 @@ class Search(StoreAccess):
             found += await asyncio.to_thread(_matching, terms, rows)
         ranked = _ranked(found, memories, total / max(memories, 1))[:limit]
         live = await self.read(partial(memories_at, version_ids=[each.version_id for _, each in ranked]))
-        hits = []
-        for score, each in ranked:
-            memory = live.get(each.version_id)
-            if memory is not None:  # else it was changed or deleted meanwhile
-                line, excerpt = terms.best_line(memory.content or "") or (None, None)
-                hits.append(Hit(memory, round(score, 4), line, excerpt))
-        return hits
+        # What was changed or deleted meanwhile is left out.
+        found_live = [(score, live[each.version_id]) for score, each in ranked if each.version_id in live]
+        return await asyncio.to_thread(lambda: [_hit(terms, memory, score) for score, memory in found_live])
 
 
 async def _contents(opened: Opened, directory: str, after: str) -> Sequence[Row]:
@@ -147,6 +143,11 @@ def _ranked(found: Sequence[_Found], memories: int, usual: float) -> list[tuple[
         )
         scored.append((score, each))
     return sorted(scored, key=lambda pair: -pair[0])
+
+
+def _hit(terms: Terms, memory: Memory, score: float) -> Hit:
+    line, excerpt = terms.best_line(memory.content or "") or (None, None)
+    return Hit(memory, round(score, 4), line, excerpt)
 
 
 def _terms(query: str) -> list[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import logging
 import re
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from memshelf.arguments import checked_argument
-from memshelf.records.recall import WORDS_FROM, EmbedderChoice
+from memshelf.records.recall import EmbedderChoice, in_time
 from memshelf.workspace.entries import EntryInfo, MemoryEntry
 from memshelf.workspace.meaning import Meaning
 from memshelf.workspace.relevance import QUERY_CHARS, Match, Relevance, weights_of
@@ -21,8 +20,6 @@ __all__ = ["EntryRecall"]
 
 Found: TypeAlias = dict[str, float]
 """Files, each with a score."""
-
-_LOG = logging.getLogger(__name__)
 
 # Measured on the sets of `bench/workspace`, which has other questions than anybody else's.
 _FLOOR, _FLOOR_BESIDE_MEANING = 0.2, 0.3
@@ -47,7 +44,7 @@ class EntryRecall:
         self._meaning = Meaning(embedder)
         self._chinese: dict[str, bool] = {}
         self._changing = Lock()
-        self._searching: set[asyncio.Task[Found | None]] = set()  # an event loop holds its tasks by weak references
+        self._searching: set[asyncio.Task[Found | None]] = set()
 
     @property
     def model(self) -> tuple[object, ...]:
@@ -109,7 +106,7 @@ class EntryRecall:
         covered = {each.file: each.covered for each in matches}
         best = max(covered.values(), default=0.0)
         evidence = _TO_THE_MEMORY + (_COVERED * best if best >= _COUNTS else 0.0)
-        found = await self._in_time(self._meaning.search(query, min(asked, _MOST), evidence))
+        found = await in_time(self._meaning.search(query, min(asked, _MOST), evidence), self._searching, "Entries")
         if found is None:
             return by_words
         scores = {file: 0.0 for file, share in covered.items() if share >= _FLOOR_BESIDE_MEANING} | found
@@ -123,21 +120,6 @@ class EntryRecall:
         ranked = heapq.nlargest(limit + len(without), scores, key=place)
         near = (file for file in ranked if place(file)[0] >= place(ranked[0])[0] - _FAR_BEHIND)
         return [file for file in near if file not in without][:limit]
-
-    async def _in_time(self, search: Coroutine[Any, Any, Found | None]) -> Found | None:
-        """What the search finds; `None` when it takes longer than whoever asks can wait."""
-        words_from = WORDS_FROM.get()
-        if words_from is None:
-            return await search
-        # What it waits for is loaded, or learned, for the next search.
-        searching = asyncio.create_task(search)
-        self._searching.add(searching)
-        searching.add_done_callback(self._searching.discard)
-        left = max(words_from - asyncio.get_running_loop().time(), 0)
-        if (await asyncio.wait([searching], timeout=left))[0]:
-            return searching.result()
-        _LOG.warning("Entries are recalled by their words only this time: the embedder is not ready yet.")
-        return None
 
     def _matches(self, query: str, limit: int, order: Mapping[str, int]) -> list[Match]:
         with self._changing:

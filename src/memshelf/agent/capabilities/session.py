@@ -247,7 +247,7 @@ def session_state(log: SessionLog) -> HarnessState | None:
     """The thread of a session, to go on with as `previous_state`; `None` for a session without messages.
 
     A turn that was cut short is closed first, in the log too. It reads the disk: call it in a thread where that
-    matters.
+    matters. `unavailable`, `write_unconfirmed`.
     """
     checked_argument("log", log, SessionLog).seal()
     rows = log.load()
