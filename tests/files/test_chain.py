@@ -105,7 +105,7 @@ def test_an_altered_version_shows(change, says):
 )
 def test_every_fact_is_covered_by_the_link(change):
     versions = history(["one", "two", "three"])
-    versions[1] = replace(versions[1], facts=replace(versions[1].facts, **change))
+    versions[1] = replace(versions[1], facts=versions[1].facts._replace(**change))
     assert any("does not follow" in problem for problem in problems(versions))
 
 
@@ -124,8 +124,8 @@ def test_versions_that_changed_places_show():
     versions = history(["one", "two", "three"])
     first, second = versions[0], versions[1]
     swapped = [
-        replace(second, facts=replace(second.facts, seq=1)),
-        replace(first, facts=replace(first.facts, seq=2)),
+        replace(second, facts=second.facts._replace(seq=1)),
+        replace(first, facts=first.facts._replace(seq=2)),
         versions[2],
     ]
     assert len([problem for problem in problems(swapped) if "does not follow" in problem]) == 3
@@ -148,4 +148,4 @@ def test_fields_cannot_run_into_each_other():
     facts = history(["one"])[0].facts
     names = ("run_id", "principal_id", "tool_call_id", "session_id", "api_key_id")
     origins = [Origin("ab", "c"), Origin("a", "bc"), Origin(), *(Origin(**{name: "abc"}) for name in names)]
-    assert len({link(bytes(32), replace(facts, origin=origin)) for origin in origins}) == len(origins)
+    assert len({link(bytes(32), facts._replace(origin=origin)) for origin in origins}) == len(origins)

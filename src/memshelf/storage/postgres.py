@@ -7,7 +7,6 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Sequence
 from typing import TypeAlias, TypeVar
 
 from memshelf.arguments import checked_argument, checked_dsn
@@ -15,7 +14,7 @@ from memshelf.storage.postgres_connection import PATIENCE, Place
 from memshelf.storage.postgres_erasing import Eraser
 from memshelf.storage.postgres_readers import Readers
 from memshelf.storage.postgres_writer import Writer
-from memshelf.storage.transaction import Keyed, Script
+from memshelf.storage.transaction import Announced, Script
 
 __all__ = ["PostgresEngine"]
 
@@ -39,12 +38,12 @@ class PostgresEngine:
     async def read(self, script: Script[T], *, single: bool = False) -> T:
         return await self._part().readers.run(script, single=single)
 
-    async def write(self, script: Script[T], *, key: int | None = None, announced: Sequence[Keyed] = ()) -> T:
+    async def write(self, script: Script[T], *, key: int | None = None, announced: Announced = tuple) -> T:
         return await self._part().writer.run(script, key, announced)
 
     async def erase(self, script: Script[T]) -> T:
         part = self._part()
-        result = await part.writer.run(script, None, ())
+        result = await part.writer.run(script, None, tuple)
         await part.eraser.finish()
         return result
 

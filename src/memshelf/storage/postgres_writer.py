@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import asyncpg
@@ -22,7 +22,7 @@ from memshelf.storage.postgres_connection import (
     unconfirmed,
 )
 from memshelf.storage.postgres_transaction import PostgresTransaction, Together
-from memshelf.storage.transaction import Keyed, Script
+from memshelf.storage.transaction import Announced, Script
 
 __all__ = ["Writer"]
 
@@ -37,7 +37,7 @@ class _Job:
 
     __slots__ = ("announced", "error", "future", "key", "result", "script")
 
-    def __init__(self, script: Script[Any], key: int | None, announced: Sequence[Keyed]) -> None:
+    def __init__(self, script: Script[Any], key: int | None, announced: Announced) -> None:
         self.script = script
         self.key = key
         self.announced = announced
@@ -67,7 +67,7 @@ class Writer:
         self._wake = asyncio.Event()
         self._ending = False
 
-    def run(self, script: Script[T], key: int | None, announced: Sequence[Keyed]) -> asyncio.Future[T]:
+    def run(self, script: Script[T], key: int | None, announced: Announced) -> asyncio.Future[T]:
         job = _Job(script, key, announced)
         self._waiting.append(job)
         self._wake.set()
@@ -225,7 +225,7 @@ def _answer(job: _Job, error: Exception | None) -> None:
 
 async def _run_alike(connection: Any, jobs: list[_Job], together: Together) -> bool:
     """Run jobs that lock the same row; `False` when one failed that may have left changes behind."""
-    together.announce(keyed for job in jobs for keyed in job.announced)
+    together.announce(keyed for job in jobs for keyed in job.announced())
     for job in jobs:
         transaction = PostgresTransaction(connection, found=together.left, together=together)
         if await _attempt(connection, job, transaction):

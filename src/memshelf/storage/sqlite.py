@@ -117,9 +117,10 @@ class Database:
         return await self._run(self._writer, work, erases=True)
 
     def _asked_in_this_turn(self) -> bool:
-        with contextlib.suppress(RuntimeError):
+        try:
             return bool(self._asked.get(asyncio.get_running_loop()))
-        return False
+        except RuntimeError:  # there is no loop
+            return False
 
     def _run(
         self, thread: DatabaseThread, work: Work, *, erases: bool = False, single: bool = False

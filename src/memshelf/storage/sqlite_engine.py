@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from collections.abc import Awaitable, Sequence
 from functools import cache, partial
 from typing import TypeVar
@@ -11,7 +12,7 @@ from typing import TypeVar
 from memshelf.arguments import checked_argument, checked_path
 from memshelf.storage.sqlite import Database
 from memshelf.storage.sqlite_connection import Connection
-from memshelf.storage.transaction import Change, Keyed, Row, Script, for_one_key
+from memshelf.storage.transaction import Announced, Change, Row, Script, for_one_key
 
 __all__ = ["SqliteEngine"]
 
@@ -52,7 +53,7 @@ class SqliteEngine:
         script: Script[T],
         *,
         key: int | None = None,
-        announced: Sequence[Keyed] = (),  # noqa: ARG002  # no way is long here
+        announced: Announced = tuple,  # noqa: ARG002  # no way is long here
     ) -> Awaitable[T]:
         return self.database.write(partial(_run, script, key=key))
 
@@ -96,17 +97,15 @@ class _Transaction:
         self.left: object | None = None
 
     async def fetch(self, sql: str, *values: object) -> list[Row]:
-        text, order = _with_question_marks(sql)
-        return self._cursor.execute(text, values if order is None else [values[at] for at in order]).fetchall()
+        return self._ask(sql, values).fetchall()
 
     async def fetch_one(self, sql: str, *values: object) -> Row | None:
-        text, order = _with_question_marks(sql)
-        row: Row | None
-        row = self._cursor.execute(text, values if order is None else [values[at] for at in order]).fetchone()
+        row: Row | None = self._ask(sql, values).fetchone()
         return row
 
     async def fetch_keyed(self, sql: str, owner: int, *key: str) -> Row | None:
-        return await self.fetch_one(for_one_key(sql, len(key)), owner, *key)
+        row: Row | None = self._ask(for_one_key(sql, len(key)), (owner, *key)).fetchone()
+        return row
 
     async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:  # noqa: ARG002  # it asks for one at a time
         return False
@@ -115,13 +114,15 @@ class _Transaction:
         pass
 
     async def execute(self, sql: str, *values: object) -> int:
-        text, order = _with_question_marks(sql)
-        return self._cursor.execute(text, values if order is None else [values[at] for at in order]).rowcount
+        return self._ask(sql, values).rowcount
 
     async def change(self, *changes: Change, stands: Change | None = None) -> None:
         for sql, values in changes if stands is None else (*changes, stands):
-            text, order = _with_question_marks(sql)
-            self._cursor.execute(text, values if order is None else [values[at] for at in order])
+            self._ask(sql, values)
+
+    def _ask(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
+        text, order = _with_question_marks(sql)
+        return self._cursor.execute(text, values if order is None else [values[at] for at in order])
 
 
 # Plain question marks, since some releases of Python take `?1` for a name and warn.

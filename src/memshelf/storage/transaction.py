@@ -7,11 +7,11 @@ again from its beginning when an attempt at it came to nothing, so what it does 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Change", "Engine", "Keyed", "Row", "Script", "Transaction", "for_one_key"]
+__all__ = ["Announced", "Change", "Engine", "Keyed", "Row", "Script", "Transaction", "for_one_key"]
 
 T = TypeVar("T")
 
@@ -23,6 +23,9 @@ Change: TypeAlias = tuple[str, tuple[object, ...]]
 
 Keyed: TypeAlias = tuple[str, tuple[str, ...]]
 """A query of `Transaction.fetch_keyed`, and a key."""
+
+Announced: TypeAlias = Callable[[], Iterable[Keyed]]
+"""What a script will ask for by a key: called where it is of use."""
 
 
 class Transaction(Protocol):
@@ -106,7 +109,7 @@ class Engine(Protocol):
         than one statement, so that no transaction is needed around it."""
         ...
 
-    def write(self, script: Script[T], *, key: int | None = None, announced: Sequence[Keyed] = ()) -> Awaitable[T]:
+    def write(self, script: Script[T], *, key: int | None = None, announced: Announced = tuple) -> Awaitable[T]:
         """Run a script; when this returns, what it did is committed. Many may share one commit.
 
         `write_unconfirmed` when the commit's outcome is not known.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.changes import record
@@ -38,8 +38,7 @@ CURRENT_MEMORY = (
 """For `Transaction.fetch_keyed`: what `current_memory` looks up by the memory's id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(NamedTuple):
     """A memory as it stands now."""
 
     store_id: str

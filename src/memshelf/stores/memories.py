@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import askable
@@ -51,7 +52,7 @@ class Memories(StoreAccess):
             request = Write(file_path, content, None, description)
             return await changed(opened, request, None, origin, self.shelf)
 
-        return await self.write(create, keeps=True, announced=obstacles(file_path))
+        return await self.write(create, keeps=True, announced=partial(obstacles, file_path))
 
     async def retrieve(self, memory_id: str, *, content: bool = True) -> Memory:
         """`content` says whether to read it as well."""
@@ -123,8 +124,12 @@ class Memories(StoreAccess):
             return await changed(opened, request, current, origin, self.shelf)
 
         known = askable(memory_id)
-        announced = [(CURRENT_MEMORY, (known,)), *(obstacles(file_path) if file_path is not None else ())]
-        return await self.write(update, keeps=True, announced=announced, memory_id=known)
+        return await self.write(
+            update,
+            keeps=True,
+            announced=lambda: [(CURRENT_MEMORY, (known,)), *(obstacles(file_path) if file_path is not None else ())],
+            memory_id=known,
+        )
 
     async def delete(self, memory_id: str, *, expected_sha256: str | None = None, origin: Origin) -> None:
         """Remove a memory; its versions stay. `version_mismatch` when its content has another hash."""
@@ -135,7 +140,7 @@ class Memories(StoreAccess):
             await changed(opened, Delete(current.file.path, current.file.version), current, origin, self.shelf)
 
         known = askable(memory_id)
-        await self.write(delete, keeps=True, announced=[(CURRENT_MEMORY, (known,))], memory_id=known)
+        await self.write(delete, keeps=True, announced=lambda: [(CURRENT_MEMORY, (known,))], memory_id=known)
 
 
 async def _listed(opened: Opened, directory: str, start: str, most: int) -> list[Memory | Prefix]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import Head, Memory, askable
 from memshelf.limits import StoreLimits
 from memshelf.storage.ids import Mint, from_micros
-from memshelf.storage.transaction import Engine, Keyed, Row, Transaction
+from memshelf.storage.transaction import Announced, Engine, Row, Transaction
 from memshelf.stores.model import NoSuchStoreError
 
 __all__ = ["CURRENT_FIELDS", "Opened", "Shelf", "StoreAccess", "no_such_memory", "no_such_store"]
@@ -95,8 +95,7 @@ class Opened:
         return self.memory.transaction
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
+class _Left(NamedTuple):
     """How a store stood at the end of a script."""
 
     workspace_id: str
@@ -125,7 +124,7 @@ class StoreAccess:
         script: Callable[[Opened], Awaitable[T]],
         *,
         keeps: bool = False,
-        announced: Sequence[Keyed] = (),
+        announced: Announced = tuple,
         memory_id: str | None = None,
     ) -> T:
         """`keeps` promises that `Opened` says how the store stands after the script: then the next script that shares

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import VERSION_OF_CALL, Head, Live, Memory, find_memory
@@ -95,8 +95,7 @@ async def restore(
     return await apply(memory, Write.checked(version.path, version.text, expected, format), origin, mint)
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(NamedTuple):
     """A version that was written: its facts, and the file that it left behind, if any."""
 
     facts: Facts

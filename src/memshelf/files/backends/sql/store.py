@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -25,7 +25,7 @@ from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileS
 from memshelf.limits import page_limit
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
-from memshelf.storage.transaction import Engine, Keyed, Transaction
+from memshelf.storage.transaction import Announced, Engine, Transaction
 
 __all__ = ["SqlFileStore"]
 
@@ -183,14 +183,15 @@ class SqlFileStore:
     async def _apply(self, request: Request, origin: Origin) -> str:
         checked_argument("origin", origin, Origin)
         return await self._write(
-            lambda memory: changes.apply(memory, request, origin, self._mint), changes.announced(request, origin)
+            lambda memory: changes.apply(memory, request, origin, self._mint),
+            partial(changes.announced, request, origin),
         )
 
     async def _read(self, query: Callable[[Memory], Coroutine[Any, Any, _T]], *, single: bool = False) -> _T:
         memory_id = self._known() or await self._open()
         return await self._engine.read(lambda transaction: query(Memory(transaction, memory_id)), single=single)
 
-    async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]], announced: Sequence[Keyed] = ()) -> _T:
+    async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]], announced: Announced = tuple) -> _T:
         memory_id = self._known() or await self._open()
 
         async def write(transaction: Transaction) -> _T:
