@@ -359,6 +359,12 @@ def test_a_folder_becomes_a_memory_and_a_memory_a_folder(run, folder, memory):
     assert run("files", "export", "--folder", "out", "--memory", memory).code == 2
 
 
+def test_an_import_says_how_many_files_it_passed_over_as_not_markdown(run, folder):
+    done = run("files", "import", folder, "--memory", "memory.db")
+    assert done.err == "Passed over, as not Markdown: 1 file; --all imports them too.\n"
+    assert run("files", "import", folder, "--all", "--memory", "memory.db").err == ""
+
+
 def test_a_folder_that_is_exported_is_private_whatever_the_umask(run, folder):
     run("files", "import", folder, "--memory", "memory.db")
     before = os.umask(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -330,3 +331,16 @@ def test_an_address_that_is_none_is_refused_at_construction(url):
 def test_a_key_that_no_header_can_hold_is_refused_at_construction_and_not_shown(key):
     with pytest.raises(ValueError, match="api_key is"):
         MemoryStoreFileStore("http://x", key, "memstore_x")
+
+
+@BOTH
+async def test_a_certificate_that_is_not_trusted_is_named(kind):
+    def refuse(_request):
+        wrong = ssl.SSLCertVerificationError(1, "certificate verify failed")
+        wrong.verify_message = "self-signed certificate"
+        raise httpx2.ConnectError("failed") from wrong
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(refuse)) as client:
+        store = kind(URL, "msk_key", "memstore_1", client=client)
+        error = await refused("unavailable", store.list())
+    assert error.message == "The server's certificate is not trusted (self-signed certificate); nothing changed."

@@ -20,6 +20,7 @@ from memshelf.storage.journal import make_private
 __all__ = ["export_folder", "import_folder", "show_import"]
 
 _MOST_FILE_BYTES = 16_777_216
+_MARKDOWN = (".md", ".markdown")
 
 
 @dataclass(slots=True)
@@ -30,13 +31,18 @@ class FolderImport:
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     refused: list[Json] = field(default_factory=list)
+    others: int = 0
+    """Files that are no Markdown, which were not asked for."""
 
 
 async def import_folder(store: FileStore, folder: Path, *, every: bool, origin: Origin) -> FolderImport:
     """Create or update a file for each Markdown file of a folder, or with `every` for each file; what the folder
     lacks stays. Hidden files and symbolic links are passed over. A file that is refused does not stop the others."""
     done = FolderImport()
-    for path, place in _files(folder, every=every):
+    for path, place in _files(folder):
+        if not every and place.suffix.lower() not in _MARKDOWN:
+            done.others += 1
+            continue
         try:
             await _import_file(store, path, _text(place), origin, done)
         except MemoryStoreError as error:
@@ -58,15 +64,14 @@ async def _import_file(store: FileStore, path: str, text: str, origin: Origin, d
         done.updated.append(path)
 
 
-def _files(folder: Path, *, every: bool) -> Iterator[tuple[str, Path]]:
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
     if not folder.is_dir():
         raise click.UsageError(f"{folder} is no folder.")
     for parent, directories, names in os.walk(folder):
         directories[:] = sorted(name for name in directories if not name.startswith("."))
         for name in sorted(names):
             place = Path(parent, name)
-            wanted = every or place.suffix.lower() in (".md", ".markdown")
-            if wanted and not name.startswith(".") and place.is_file() and not place.is_symlink():
+            if not name.startswith(".") and place.is_file() and not place.is_symlink():
                 yield place.relative_to(folder).as_posix(), place
 
 
@@ -83,6 +88,8 @@ def _text(place: Path) -> str:
 
 def show_import(done: FolderImport, *, as_json: bool) -> None:
     """Print what came of it; the exit code is 1 when a file was refused."""
+    if done.others:
+        render.note(f"Passed over, as not Markdown: {render.counted(done.others, 'file')}; --all imports them too.")
     if as_json:
         render.document(
             {

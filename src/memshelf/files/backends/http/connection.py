@@ -7,6 +7,7 @@ a change it is `LostReplyError`, which the store settles by reading back. Nothin
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
@@ -158,8 +159,7 @@ class Connection:
         try:
             status, data = await read_answer(client, request, seconds=self._timeout, most_bytes=self._most)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol) as failure:
-            said = f"The server cannot be reached ({type(failure).__name__}): check its address; nothing changed."
-            raise MemoryStoreError("unavailable", said) from None
+            raise MemoryStoreError("unavailable", f"{_not_reached(failure)}; nothing changed.") from None
         except AnswerError as unreadable:
             raise LostReplyError(str(unreadable)) from None
         except httpx2.HTTPError as failure:
@@ -193,6 +193,16 @@ class Connection:
         if not isinstance(said, str) or not said:
             return f"The server refused with status {status}; nothing changed."
         return sound(said.replace(self._key, "[key]")[:_MESSAGE_CHARS])
+
+
+def _not_reached(failure: BaseException) -> str:
+    """Why a request did not get there. A certificate is named: who meets one can do something about it."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"The server's certificate is not trusted ({cause.verify_message})"
+        cause = cause.__cause__ or cause.__context__
+    return f"The server cannot be reached ({type(failure).__name__}): check its address"
 
 
 def _code(status: int, details: Json) -> tuple[ErrorCode | None, bool]:
