@@ -615,6 +615,13 @@ def test_messages_of_a_newer_format_are_refused_by_name():
         HarnessState.model_validate_json(newer)
 
 
+def test_a_thread_of_another_program_does_not_pass_for_an_empty_one_and_is_not_repeated():
+    stored = '{"schema_version":"1","thread_id":"t","history":[{"content":"my secret"}]}'
+    with pytest.raises(ValueError, match=r"(?s)schema_version\n.*history\n") as refused:
+        HarnessState.model_validate_json(stored)
+    assert "secret" not in str(refused.value)
+
+
 def test_a_tool_result_keeps_its_outcome_in_the_stored_thread():
     part = ToolReturnPart("memory_file_edit", '{"error":"no_match"}', tool_call_id="1", outcome="failed")
     state = HarnessState(thread_id="t", messages=[ModelRequest(parts=[part])])

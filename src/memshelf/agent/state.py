@@ -36,12 +36,19 @@ class HarnessState(BaseModel):
     """A thread: its messages, what capabilities keep with it, and the calls that it waits for.
 
     Comes from `result.state`, and goes back in as `previous_state`. `model_dump_json` and `model_validate_json` are a
-    round trip, also between machines and to later versions; a state of a newer format is refused. The messages are
-    valid for every provider: only the calls in `pending` are unanswered, and a text stands for what a tool returned
+    round trip, also between machines and to later versions. A state of a newer format is refused, and so is a document
+    with other fields, as another program's: it must not pass for a thread without messages. The messages are valid for
+    every provider: only the calls in `pending` are unanswered, and a text stands for what a tool returned
     that is no JSON. It holds the conversation as it is, secrets included.
     """
 
-    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,  # it is the conversation
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+    )
 
     format_version: int = STATE_FORMAT
     thread_id: str
