@@ -23,9 +23,12 @@ _ENGLISH = """# Benchmarks
 
 English · [简体中文](zh-CN/benchmarks.md)
 
-`make bench` measures this and writes this page. Each line of the first tables is a ratio of two measurements of one
-run: of memshelf, and of a named peer or of the raw cost of the same work. Times are medians. Compare the ratios; the
-times themselves are those of one machine:
+What memshelf costs. Most tables compare memshelf with a reference, measured in the same run: a named peer, the raw cost
+of the same work, or a fixed time that it should stay below. `ratio` is memshelf divided by the reference, and `aim` is
+what the ratio should be; some aims are not reached yet. Times are medians.
+
+Compare the ratios rather than the times, which depend on the machine. `make bench` measures everything and writes this
+page. This was measured on:
 
 * {machine}
 * {versions}
@@ -37,9 +40,10 @@ _CHINESE = """# 性能
 
 [English](../benchmarks.md) · 简体中文
 
-本页由 `make bench` 测量并写成。前几张表的每一行都是同一次运行中两个测量值之比：
-一个是 memshelf 的，另一个是所列的参照对象，或同样工作的最低代价。时间取中位数。
-请比较比值；时间本身只属于这一台机器：
+memshelf 的开销。多数表把 memshelf 与在同一次运行中测得的参照值（`reference`）相比：所列的同类项目、同样工作的最低代价，
+或者不应超过的固定时间。`ratio` 是 memshelf 与参照值之比，`aim` 是希望达到的比值，有些还没有达到。时间取中位数。
+
+请比较比值，不要比较时间，时间因机器而异。全部数据由 `make bench` 测量，本页也由它写成。这次的测量环境：
 
 * {machine}
 * {versions}
