@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from memshelf import MemoryStoreError
-from memshelf.storage import postgres_connection
+from memshelf.storage import postgres_connection, postgres_migrations
 from memshelf.storage.postgres import PostgresEngine
 from memshelf.testing import refused
 
@@ -47,6 +47,21 @@ def insert_and_refuse(word):
         raise MemoryStoreError("forbidden", "not this one")
 
     return script
+
+
+async def until(dsn, count, which, *values):
+    """Wait until the server has so many processes of a kind."""
+    watcher = await asyncpg.connect(dsn)
+    try:
+        deadline = time.monotonic() + 30
+        while await watcher.fetchval(f"SELECT count(*) FROM pg_stat_activity WHERE {which}", *values) != count:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+    finally:
+        await watcher.close()
+
+
+ASLEEP = "wait_event = 'PgSleep'"
 
 
 async def words(engine):
@@ -253,23 +268,13 @@ async def test_many_reads_at_once_share_a_few_connections(engine):
 
 
 async def test_a_read_that_is_cancelled_ends_at_the_server_too(engine, postgres_server):
-    asleep = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-    watcher = await asyncpg.connect(postgres_server.dsn)
-
-    async def until(count):
-        deadline = time.monotonic() + 30
-        while await watcher.fetchval(asleep) != count:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.01)
-
     reading = asyncio.ensure_future(engine.read(lambda each: each.fetch("SELECT pg_sleep(60)"), single=True))
-    await until(1)
+    await until(postgres_server.dsn, 1, ASLEEP)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
     assert await words(engine) == []
-    await until(0)
-    await watcher.close()
+    await until(postgres_server.dsn, 0, ASLEEP)
 
 
 # Tables
@@ -310,14 +315,19 @@ async def pids(engine):
 
 async def gone(dsn, pids):
     """Wait until these processes of the server have ended."""
-    watcher = await asyncpg.connect(dsn)
-    try:
-        deadline = time.monotonic() + 30
-        while await watcher.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1)", pids):
-            assert time.monotonic() < deadline, "a connection was left open"
-            await asyncio.sleep(0.01)
-    finally:
-        await watcher.close()
+    await until(dsn, 0, "pid = ANY($1)", pids)
+
+
+async def test_what_keeps_a_connection_from_being_opened_is_told_to_readers_and_writers(
+    postgres_server, schema, monkeypatch
+):
+    steps = (*postgres_migrations.steps("postgres"), "SELECT nothing")
+    monkeypatch.setattr(postgres_migrations, "steps", lambda _: steps)
+    engine = PostgresEngine(postgres_server.dsn, schema)
+    for call in (engine.read, engine.write, engine.erase):
+        error = await refused("unavailable", call(lambda each: each.fetch("SELECT 1")))
+        assert '"nothing" does not exist' in error.message
+    await engine.aclose()
 
 
 async def test_an_old_server_is_named(postgres_server, schema, monkeypatch):
@@ -372,7 +382,7 @@ def test_a_loop_that_ends_in_the_midst_of_reads_and_writes_leaves_no_connection(
         used.extend(await pids(engine))
         for call in (engine.read, engine.write):
             asyncio.ensure_future(call(lambda each: each.fetch("SELECT pg_sleep(1)")))  # noqa: RUF006  # left behind
-        await asyncio.sleep(0.05)
+        await until(postgres_server.dsn, 2, ASLEEP)
 
     asyncio.run(leave())
     asyncio.run(gone(postgres_server.dsn, used))

@@ -85,8 +85,8 @@ async def connect(place: Place, *, query_only: bool) -> asyncpg.Connection:
         await migrate(connection, place.schema, place.quoted)
     except BaseException as error:
         connection.terminate()
-        if isinstance(error, Exception) and (refused := refusal(error)) is not error:
-            raise refused from error
+        if isinstance(error, Exception) and not isinstance(error, MemoryStoreError):
+            raise unavailable(error) from error
         raise
     return connection
 

@@ -37,13 +37,14 @@ async def migrate(connection: Any, schema: str, quoted: str) -> None:  # Any: as
 
 async def _applied(connection: Any, schema: str, known: int) -> int:
     tables = await connection.fetch(
-        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "SELECT c.relname, EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'applied_at') "
+        "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') LIMIT 1000",
         schema,
     )
     if not tables:
         return 0
-    if not any(name == "migrations" for (name,) in tables):
+    if ("migrations", True) not in map(tuple, tables):  # others have a table of that name, without our column
         raise MemoryStoreError(
             "unavailable", f"The schema {schema} holds tables of another application; nothing changed."
         )

@@ -83,9 +83,11 @@ def connect(path: str, *, durable: bool, query_only: bool) -> Connection:
         _configure(connection, durable)
         migrate(connection, begin)
         connection.execute("PRAGMA query_only = ON" if query_only else "PRAGMA busy_timeout = 0")
-    except (sqlite3.Error, MemoryStoreError) as error:
+    except BaseException as error:
         connection.close()
-        raise unavailable(error, path) from error
+        if isinstance(error, sqlite3.Error):
+            raise unavailable(error, path) from error
+        raise
     return connection
 
 
