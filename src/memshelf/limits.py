@@ -35,17 +35,18 @@ class FileMemoryLimits:
 
     `context_bytes` is what all memory context of one run may take, wrappers included; `always_load_bytes` what the
     `always_load` files of one memory may take of it; `write_retries` how often a write whose file moved in between is
-    checked and tried again.
+    checked and tried again; `result_bytes` what a tool may answer of a directory's entries, or of matching lines.
     """
 
     format: FileFormat = field(default_factory=FileFormat)
     context_bytes: int = 32_768
     always_load_bytes: int = 8_192
     write_retries: int = 3
+    result_bytes: int = 131_072
 
     def __post_init__(self) -> None:
         checked_argument("format", self.format, FileFormat)
-        _require_at_least(self, 1, "context_bytes")
+        _require_at_least(self, 1, "context_bytes", "result_bytes")
         _require_at_least(self, 0, "always_load_bytes", "write_retries")
 
 

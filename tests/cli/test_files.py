@@ -104,6 +104,14 @@ def test_view_of_a_directory_lists_it(run, tea):
     assert run("files", "view", "prefs/", "-m", tea).text == run("files", "ls", "prefs", "-m", tea).text
 
 
+def test_grep_prints_as_many_lines_as_were_asked_for_however_long_they_are(run, tea):
+    for number in range(5):
+        run(
+            "files", "create", f"{number}.md", "-f", "-", "-m", tea, stdin=("tea ".ljust(900, "x") + "\n").encode() * 60
+        )
+    assert run("files", "grep", "tea x", "-m", tea, "--limit", "400").text.count("\n") == 300
+
+
 def test_grep_prints_path_line_and_text(run, tea):
     assert run("files", "grep", "SUGAR", "-m", tea).text == "prefs/tea.md:2:- no sugar\n"
     assert run("files", "grep", "SUGAR", "-s", "-m", tea).text == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 
 import pytest
@@ -251,6 +252,26 @@ def test_a_bad_mount_is_refused_at_construction():
 def test_an_error_survives_pickling():
     error = pickle.loads(pickle.dumps(MemoryStoreError("not_found", "gone")))
     assert (error.code, error.message, str(error)) == ("not_found", "gone", "not_found: gone")
+
+
+async def test_a_listing_and_matches_that_have_no_room_in_a_result_are_cut_and_say_so():
+    tools, store = _tools(result_bytes=1_000)
+    for number in range(40):
+        await store.write(f"notes/n{number:02}.md", f"茶 <{number}>\n", expected=None, origin=ORIGIN)
+        await store.write(f"d{number:02}/a.md", "tea\n", expected=None, origin=ORIGIN)
+    listed = await tools.view("user", "notes/")
+    shown = [file["path"] for file in listed["files"]]
+    assert shown == [f"notes/n{number:02}.md" for number in range(len(shown))]
+    assert listed["truncated"]
+    assert listed["hint"].startswith(f"{40 - len(shown)} more entries")
+    root = await tools.view("user")
+    assert (root["files"], root["truncated"]) == ([], True)
+    found = await tools.grep("user", "茶")
+    assert (found["truncated"], [match["line"] for match in found["matches"]]) == (True, [1] * len(found["matches"]))
+    for result, kind in ((listed, "files"), (root, "directories"), (found, "matches")):
+        assert 700 < len(json.dumps(result[kind], ensure_ascii=False, separators=(",", ":")).encode()) <= 1_000
+    assert "truncated" not in await tools.view("user", "d00/")
+    assert not (await tools.grep("user", "茶", "notes/n00.md"))["truncated"]
 
 
 async def test_a_text_that_overlaps_itself_occurs_more_than_once():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from memshelf.cli import render
@@ -13,7 +15,7 @@ from memshelf.files.format import validate_directory
 from memshelf.files.model import FileText
 from memshelf.files.mount import FileMount
 from memshelf.files.tools import FileTools, file_json, listing
-from memshelf.limits import FileFormat
+from memshelf.limits import FileFormat, FileMemoryLimits
 from memshelf.mounted import Json
 
 __all__ = ["files"]
@@ -133,7 +135,8 @@ async def grep(
 
 
 def _tools(store: Store) -> FileTools:
-    return FileTools([FileMount(_MOUNT, store, "read")])
+    # A terminal or a pipe takes what was asked for, however much it is.
+    return FileTools([FileMount(_MOUNT, store, "read")], FileMemoryLimits(result_bytes=sys.maxsize))
 
 
 async def _listing(store: Store, path: str, *, recursive: bool = False) -> Json:

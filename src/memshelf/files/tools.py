@@ -20,6 +20,7 @@ from memshelf.files.protocol import FileStore, SearchableFileStore
 from memshelf.limits import FileFormat, FileMemoryLimits
 from memshelf.mounted import Json, MemoryTool, chosen, reached
 from memshelf.origin import Origin
+from memshelf.untrusted import encode, size
 
 __all__ = ["FILE_TOOLS", "FileTool", "FileToolKey", "FileTools", "failure", "listing", "selected"]
 
@@ -67,7 +68,10 @@ class FileTools:
         self._limits = limits or FileMemoryLimits()
 
     async def view(self, memory: str, path: str = "") -> Json:
-        """One level of a directory (`""`, or a path that ends in `/` or names only a directory), or one file."""
+        """One level of a directory (`""`, or a path that ends in `/` or names only a directory), or one file.
+
+        Of a directory with more entries than fit into a result, those at the end are left out: `truncated`.
+        """
         store, format = self._store(memory, "view"), self._limits.format
         directory = path if path == "" or path.endswith("/") else f"{path}/"
         directory = validate_directory(directory, format)
@@ -76,6 +80,12 @@ class FileTools:
         listed = listing(directory, await store.list())
         if directory and not listed["directories"] and not listed["files"]:
             raise _missing(path, memory)
+        room = self._limits.result_bytes
+        directories, room = _within(room, listed["directories"])
+        files, _ = _within(room, listed["files"])
+        if left := len(listed["directories"]) + len(listed["files"]) - len(directories) - len(files):
+            listed |= {"directories": directories, "files": files, "truncated": True}
+            listed["hint"] = f"{left} more entries are here. Find files among them with memory_file_grep."
         return {"memory": memory, **listed}
 
     async def grep(
@@ -88,7 +98,7 @@ class FileTools:
         case_sensitive: bool = False,
         limit: int = 50,
     ) -> Json:
-        """Lines that contain `pattern`, under a directory (or of one file)."""
+        """Lines that contain `pattern`, under a directory (or of one file), as many as fit into a result."""
         store, format = self._store(memory, "grep"), self._limits.format
         directory = path if path == "" or path.endswith("/") else f"{path}/"
         directory = validate_directory(directory, format)
@@ -103,11 +113,9 @@ class FileTools:
             compiled = grep.Pattern.compile(pattern, regex=regex, case_sensitive=case_sensitive)
             paths = [entry.path for entry in await store.list() if entry.path.startswith(directory)]
             found, more = await _scan(store, paths, compiled, limit)
-        result: Json = {
-            "memory": memory,
-            "matches": [{"path": match.path, "line": match.line, "text": match.text} for match in found],
-            "truncated": more,
-        }
+        matches = [{"path": match.path, "line": match.line, "text": match.text} for match in found]
+        shown, _ = _within(self._limits.result_bytes, matches)
+        result: Json = {"memory": memory, "matches": shown, "truncated": more or len(shown) < len(matches)}
         if not found:
             result["hint"] = (
                 "No line matches. Try a shorter text or other words, or read the index with "
@@ -200,6 +208,16 @@ def listing(directory: str, entries: Sequence[FileEntry]) -> Json:
             )
     directories = [{"path": path, "files": count} for path, count in sorted(counts.items(), key=_by_path)]
     return {"path": directory, "directories": directories, "files": files}
+
+
+def _within(room: int, items: Sequence[Json]) -> tuple[list[Json], int]:
+    """The items that have room as JSON, from the first on, and what room they leave: none when there are more."""
+    for at, item in enumerate(items):
+        taken = size(encode(item)) + 1
+        if taken > room:
+            return list(items[:at]), 0
+        room -= taken
+    return list(items), room
 
 
 def _by_path(item: tuple[str, int]) -> bytes:
