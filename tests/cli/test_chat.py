@@ -273,6 +273,14 @@ def test_where_nobody_can_be_asked_an_ask_is_a_refusal(run, model):
     assert run("files", "ls", "-m", "user.db").text == ""
 
 
+@pytest.mark.parametrize("rule", ["delete", "file.*", "memory_file_delete", "memory.file.remove", "thread.summarize"])
+def test_a_rule_that_applies_to_no_tool_of_a_chat_is_refused_instead_of_ignored(run, model, rule):
+    ran = run("chat", *MEMORY, "--deny", rule, "remember this")
+    assert (ran.code, ran.out, model.requests) == (2, b"", [])
+    assert f"Tool permission {rule}: " in ran.err
+    assert "memory.file.delete" in ran.err
+
+
 def test_an_answer_is_streamed_and_its_control_characters_cannot_reach_the_terminal(model, terminal):
     model.will([message("evil \x1b]0;owned\x07 绿茶 and a second half")])
     chat = terminal("chat", *MEMORY, "hello")

@@ -257,6 +257,10 @@ def test_ctrl_c_ends_a_command_that_waits_for_another_process(run, terminal):
     assert run("files", "view", "a.md", "-m", "a.db").text == "tea"
 
 
+def test_choices_of_an_argument_are_on_one_line(run):
+    assert "Choose from: bash, zsh, fish" in run("completion").err
+
+
 def test_a_mistyped_command_is_answered_with_the_one_that_is_meant(run):
     mistyped = run("fles", "ls")
     assert (mistyped.code, "'fles'" in mistyped.err) == (2, True)

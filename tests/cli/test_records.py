@@ -130,6 +130,11 @@ def test_what_cannot_be_done_is_said_in_a_line(run, memory, arguments, code, mes
     assert (ended.code, ended.err[: len(message)]) == (code, message)
 
 
+def test_a_server_that_is_not_there_is_no_failure_of_the_database(run, memory):
+    ended = run("records", "import", "--mem0", "http://127.0.0.1:1", "--user", "ann")
+    assert ended.err == "error: unavailable: The server could not be asked (ConnectError).\n"
+
+
 @pytest.mark.parametrize("name", ["records.jsonl", "records.jsonl.gz", "-"])
 def test_what_is_exported_is_imported_with_all_that_is_known_of_it(run, memory, name):
     first = run("records", "add", "Lives in Paris.\x00\u2028", "--thread", "chat", "--json").json

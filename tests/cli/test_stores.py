@@ -114,6 +114,8 @@ def test_memories_are_created_viewed_changed_moved_and_deleted(at, notes):
     deep = at("memories", "list", notes, "/prefs/", "-r", "--json").json["memories"]
     assert [each["path"] for each in deep] == ["/prefs/both.md"]
     version = deep[0]["memory_version_id"]
+    nothing = at("memories", "update", notes, "/prefs/both.md", ok=False)
+    assert (nothing.code, "Standard input is empty" in nothing.err) == (2, True)
     stale = at("memories", "update", notes, "/prefs/both.md", "x", "--expect", "memver_old", ok=False)
     assert stale.err.startswith("error: version_mismatch: ")
     assert "files" not in stale.err

@@ -172,6 +172,11 @@ def test_rules_that_are_no_text_are_told_of_and_the_others_shown(run):
     assert [each["file"] for each in told["left_out"]] == [str(root / "AGENTS.md")]
 
 
+def test_rules_of_a_folder_that_is_not_there_are_no_rules_of_nothing(run):
+    run("workspace", "init")
+    assert run("workspace", "rules", "--cwd", "nope").err == "error: unavailable: nope: No such file or directory.\n"
+
+
 def test_rules_of_a_repository_need_no_workspace(run):
     Path("AGENTS.md").write_text("Use tabs.\n")
     assert run("workspace", "rules").text == "Use tabs.\n"

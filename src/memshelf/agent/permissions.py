@@ -18,7 +18,7 @@ from memshelf.files.tools import FILE_TOOLS
 from memshelf.records.tools import RECORD_TOOLS
 from memshelf.workspace.tools import WORKSPACE_TOOLS
 
-__all__ = ["TOOL_ID", "Permission", "ToolPermissionCapability", "ToolPermissions", "tool_id"]
+__all__ = ["TOOL_ID", "Permission", "ToolPermissionCapability", "ToolPermissions", "require_memory_tool", "tool_id"]
 
 Permission: TypeAlias = Literal["allow", "ask", "deny"]
 
@@ -32,6 +32,7 @@ _TOOL_IDS = {
     **{tool.name: tool.id for tool in RECORD_TOOLS.values()},
 }
 _WORKSPACE_IDS = [tool.id for tool in WORKSPACE_TOOLS.values()]  # tools of others may well have the same names
+_MEMORY_IDS = (*_TOOL_IDS.values(), *_WORKSPACE_IDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,15 @@ def _check_rule(rule: str) -> None:
         raise ValueError(f"A tool permission rule is a tool ID or a pattern such as memory.file.*, not {rule!r}.")
     if rule in _TOOL_IDS:
         raise ValueError(_by_id(rule, _TOOL_IDS[rule]))
-    known = [*_TOOL_IDS.values(), *_WORKSPACE_IDS]
-    if rule.startswith("memory.") and not any(_matches(rule, id) for id in known):
-        kind = rule.split(".")[1]
-        meant = [id for id in known if id.startswith(f"memory.{kind}.")]
-        which = f"{kind} tool" if meant else "tool"
-        raise ValueError(f"Tool permission {rule}: no {which} has that ID. There are {', '.join(meant or known)}.")
+    if rule.startswith("memory."):
+        require_memory_tool(rule)
+
+
+def require_memory_tool(rule: str) -> None:
+    """`ValueError` for a rule that applies to no tool of a memory or a workspace."""
+    if any(_matches(rule, id) for id in _MEMORY_IDS):
+        return
+    kind = rule.removeprefix("memory.").split(".")[0]
+    meant = [id for id in _MEMORY_IDS if id.startswith(f"memory.{kind}.")]
+    which = f"{kind} tool" if meant else "tool"
+    raise ValueError(f"Tool permission {rule}: no {which} has that ID. There are {', '.join(meant or _MEMORY_IDS)}.")

@@ -36,7 +36,7 @@ from memshelf.agent.capabilities.files import FileMemoryCapability
 from memshelf.agent.capabilities.session import SessionLogCapability, session_state
 from memshelf.agent.capabilities.workspace import WorkspaceCapability
 from memshelf.agent.model import ModelConfigurationError, usable_model
-from memshelf.agent.permissions import Permission, ToolPermissions
+from memshelf.agent.permissions import Permission, ToolPermissions, require_memory_tool
 from memshelf.agent.result import HarnessResult
 from memshelf.agent.run import Executable
 from memshelf.agent.spec import AgentSpec
@@ -72,6 +72,8 @@ class Party:
         mounts = [each.mount for each in self.memories]
         rules = {rule: "deny" if each == "ask" and not may_ask else each for rule, each in self.rules.items()}
         try:
+            for rule in rules:  # a chat has no other tools: what names none of them would be ignored
+                require_memory_tool(rule)
             capabilities: list[AbstractCapability[object]] = [SessionLogCapability(log), CompactionCapability()]
             if self.workspace is not None:
                 capabilities.append(WorkspaceCapability(self.workspace, origin=origin()))

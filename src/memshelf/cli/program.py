@@ -147,7 +147,8 @@ def _run(arguments: list[str]) -> int:
         error.show()
         return USAGE
     except click.UsageError as error:
-        _report("usage", error.format_message(), _see_help(error), {}, as_json=as_json)
+        said = " ".join(error.format_message().split())  # click puts choices on lines of their own
+        _report("usage", said, _see_help(error), {}, as_json=as_json)
         return USAGE
     except click.ClickException as error:
         _report("unavailable", error.format_message(), None, {}, as_json=as_json)

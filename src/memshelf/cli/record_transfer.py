@@ -158,7 +158,10 @@ async def _from_server(
     who = replace(origin(), kind="import")
     cursor: str | None = None
     while True:
-        page = await source.list(limit=_PAGE, cursor=cursor)
+        try:
+            page = await source.list(limit=_PAGE, cursor=cursor)
+        except MemoryStoreError as error:  # as it is no failure of the database, which would be named
+            raise Unavailable(error.message) from None
         cursor = page.next_cursor
         batch = [Line(_new(record, who), record.id) for record in page.records if _is_record(record, done)]
         await _add(store, batch, done)

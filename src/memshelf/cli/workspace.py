@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -137,7 +138,9 @@ async def rules(place: Workspace, *, cwd: str, as_json: bool) -> None:
     """
     if named_user() is not None:  # else those of the repository may be all that there is
         await require_user(place)
-    found = await place.rules(disk_path(cwd))
+    folder = disk_path(cwd)
+    os.scandir(folder).close()  # the system's own words when it is not there
+    found = await place.rules(folder)
     if not found:
         existing_folder(str(place.path), "workspace")
     left_out = [each for each in found if each.problem]
