@@ -168,6 +168,7 @@ async def test_corrections_are_recalled_by_what_a_question_is_about_in_both_lang
     assert await recalled("What is the capital of Australia?") == []
     assert len(await recalled("")) == len(await recalled(None)) == 3
     assert len(await recalled(None, 2)) == 2
+    assert await recalled(None, -1) == await recalled("install the packages", -1) == []
     await experiences.learn("commit messages have no emojis")
     assert await recalled("What is the capital of Australia?") == ["Commit messages have no emojis."]
 

@@ -158,6 +158,7 @@ class Experiences:
     async def recall(self, query: str | None = None, limit: int = 5) -> builtins.list[Experience]:
         """At most `limit` corrections that matter for a question: those that are about it, then those that had to be
         made more than once. Without a question, the newest."""
+        limit = max(limit, 0)
         corrections = {each.file: each for each in await self.list() if each.kind == "correction"}
         if not corrections or query is None or not query.strip():
             return [*corrections.values()][:limit]
