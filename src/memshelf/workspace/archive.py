@@ -40,8 +40,8 @@ class ConversationArchive:
     append, and a crash loses at most the block being written. No symbolic link below `root` is followed.
 
     On any other `store`, which only takes whole files of a limited size, a day goes on in `YYYY-MM-DD.002.md` and so
-    forth when a part has grown to `PART_BYTES`; an append writes the last part anew, and only if nobody else did. What is
-    too long for one part takes several writes, and when one fails, those before it stay.
+    forth when a part has grown to `PART_BYTES`; an append writes the last part anew, and only if nobody else did. What
+    is too long for one part takes several writes, and when one fails, those before it stay.
 
     Credentials are masked unless `secrets` says otherwise. Every call may raise `unavailable`; an append also
     `write_unconfirmed`.
