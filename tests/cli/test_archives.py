@@ -400,3 +400,36 @@ def test_a_file_that_is_refused_does_not_stop_the_others(run, folder):
         ("open.md", "invalid_file"),
     ]
     assert len(done.json["created"]) == 3
+
+
+def test_what_cannot_be_read_is_said_and_does_not_stop_the_others(run, folder, monkeypatch):
+    closed = {Path(folder, "closed"), Path(folder, "closed.md")}
+    Path(folder, "closed").mkdir()
+    Path(folder, "closed.md").write_text("x")
+    scandir, read_bytes = os.scandir, Path.read_bytes
+
+    def opened(found, path):
+        if Path(path) in closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return found(path)
+
+    monkeypatch.setattr(os, "scandir", lambda path: opened(scandir, path))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: opened(read_bytes, path))
+    done = run("files", "import", folder, "--memory", "memory.db", "--json")
+    assert done.code == 1
+    assert sorted((each["path"], each["error"], each["message"]) for each in done.json["refused"]) == [
+        ("closed.md", "unavailable", "It cannot be read: Permission denied."),
+        ("closed/", "unavailable", "It cannot be read: Permission denied."),
+    ]
+    assert len(done.json["created"]) == 3
+
+
+def test_of_two_files_whose_names_are_the_same_in_unicode_one_is_refused(run, folder):
+    for name in ("cafe\u0301.md", "caf\u00e9.md"):
+        Path(folder, name).write_text(ascii(name))
+    if len(list(Path(folder).glob("caf*"))) == 1:
+        pytest.skip("this file system does not tell the two apart")
+    done = run("files", "import", folder, "--memory", "memory.db", "--json")
+    assert done.code == 1
+    assert [(each["path"], each["error"]) for each in done.json["refused"]] == [("caf\u00e9.md", "already_exists")]
+    assert (len(done.json["created"]), done.json["updated"]) == (4, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,14 +38,22 @@ class FolderImport:
 
 async def import_folder(store: FileStore, folder: Path, *, every: bool, origin: Origin) -> FolderImport:
     """Create or update a file for each Markdown file of a folder, or with `every` for each file; what the folder
-    lacks stays. Hidden files and symbolic links are passed over. A file that is refused does not stop the others."""
+    lacks stays. Hidden files and symbolic links are passed over. A file that is refused or cannot be read does not stop
+    the others."""
     done = FolderImport()
-    for path, place in _files(folder):
+    names: dict[str, str] = {}
+    for path, place in _files(folder, done):
         if not every and place.suffix.lower() not in _MARKDOWN:
             done.others += 1
             continue
+        if names.setdefault(unicodedata.normalize("NFC", path), path) != path:
+            reason = "Another file of the folder has this name, composed otherwise."
+            done.refused.append({"path": path, "error": "already_exists", "message": reason})
+            continue
         try:
             await _import_file(store, path, _text(place), origin, done)
+        except OSError as error:
+            done.refused.append(_unreadable(path, error))
         except MemoryStoreError as error:
             if error.code in ("unavailable", "memory_deleted", "write_unconfirmed", "store_archived", "memory_full"):
                 raise
@@ -64,10 +73,18 @@ async def _import_file(store: FileStore, path: str, text: str, origin: Origin, d
         done.updated.append(path)
 
 
-def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+def _unreadable(path: str, error: OSError) -> Json:
+    return {"path": path, "error": "unavailable", "message": f"It cannot be read: {error.strerror}."}
+
+
+def _files(folder: Path, done: FolderImport) -> Iterator[tuple[str, Path]]:
     if not folder.is_dir():
         raise click.UsageError(f"{folder} is no folder.")
-    for parent, directories, names in os.walk(folder):
+
+    def unreadable(error: OSError) -> None:
+        done.refused.append(_unreadable(f"{Path(error.filename).relative_to(folder).as_posix()}/", error))
+
+    for parent, directories, names in os.walk(folder, onerror=unreadable):
         directories[:] = sorted(name for name in directories if not name.startswith("."))
         for name in sorted(names):
             place = Path(parent, name)
