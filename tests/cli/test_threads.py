@@ -116,6 +116,38 @@ def test_a_fork_goes_its_own_way_from_a_row_on(run, work):
     assert not Path(THREADS, "other.jsonl").exists()
 
 
+@pytest.mark.parametrize("name", ["work.jsonl", "work.jsonl.gz", "-"])
+def test_what_is_exported_is_imported_under_its_name_or_another_and_replaces_nothing(run, work, name):
+    rows = list(work.rows())
+    exported = run("threads", "export", "work", name).out
+    taken = run("threads", "import", name, stdin=exported)
+    assert (taken.code, taken.err) == (1, "error: already_exists: Session work exists already.\n")
+    imported = run("threads", "import", name, "copy", "--json", stdin=exported)
+    assert imported.json == {"thread": "copy", "rows": 4}
+    assert list(SessionLog("copy", THREADS).rows()) == [{**row, "session_id": "copy"} for row in rows]
+    elsewhere = run("threads", "import", name, "--threads", "elsewhere", stdin=exported)
+    assert elsewhere.text == "Imported work (4 rows)\n"
+    assert list(SessionLog("work", "elsewhere").rows()) == rows == list(work.rows())
+
+
+def test_what_is_no_export_is_refused_as_a_whole(run, work):
+    whole = run("threads", "export", "work", "-").out
+    for content, said in (
+        (run("threads", "show", "work").out, "Line 1 is no row of a thread"),
+        (whole + b'{"torn', "Line 5 is no row of a thread"),
+        (b"\n", "There are no rows in it"),
+    ):
+        Path("bad.jsonl").write_bytes(content)
+        refused = run("threads", "import", "bad.jsonl", "new")
+        assert refused.code == 1
+        assert refused.err.startswith(f"error: invalid_file: {said}")
+        assert refused.err.endswith("The file is bad.jsonl.\n")
+    unnamed = run("threads", "import", "-", stdin=b'{"type": "user", "content": "hi"}\n')
+    assert (unnamed.code, "give a NEW_THREAD" in unnamed.err) == (2, True)
+    assert run("threads", "import", "-", "../x", stdin=whole).code == 2
+    assert [each.session_id for each in SessionLog.list_sessions(THREADS)] == ["work"]
+
+
 def test_export_writes_markdown_or_json_lines_and_replaces_nothing(run, work):
     assert run("threads", "export", "work", "out.md").text == "Exported work to out.md\n"
     run("threads", "export", "work", "out.jsonl")

@@ -616,6 +616,23 @@ def test_an_export_has_every_row_and_replaces_nothing(log, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["out.jsonl", "sessions"]
 
 
+def test_a_session_is_created_of_the_rows_of_another_whole_or_not_at_all(log):
+    log.append("user", "茶\ud800\u2028", run_id="r")
+    log.boundary("summary")
+    log.append("assistant", "b", tool_calls=[{"id": "call_1", "name": "f", "args": {}}])
+    copy = SessionLog("copy", log.directory)
+    copy.create(log.rows())
+    assert list(copy.rows()) == [{**row, "session_id": "copy"} for row in log.rows()]
+    assert _contents(copy.load()) == _contents(log.load())
+    assert copy.append("user", "c")["parent_id"] == list(log.rows())[-1]["id"]
+    with _refusal("already_exists"):
+        copy.create(log.rows())
+    for rows in ([], [{"content": "no type"}], [{"type": "user", "id": 5}], [{"type": "user", "content": {1, 2}}]):
+        with _refusal("invalid_value"):
+            SessionLog("none", log.directory).create(rows)
+    assert sorted(os.listdir(log.directory)) == [".gitignore", "copy.jsonl", "s1.jsonl"]
+
+
 def test_an_export_to_markdown_is_a_transcript(tmp_path):
     log = SessionLog("s1", tmp_path, mint=Mint(lambda: MOMENT))
     log.append("user", "What is `x`?")

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.carried import file_argument, force_option, new_file
+from memshelf.cli.carried import file_argument, force_option, new_file, readable_file
 from memshelf.cli.chat import chat, threads_option
 from memshelf.cli.command import confirmed, json_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.thread import held, opened
 from memshelf.errors import MemoryStoreError
 from memshelf.threads.log import SessionLog
-from memshelf.threads.rows import Row, encode, texts, tool_calls
+from memshelf.threads.rows import Row, decode, encode, texts, tool_calls
 from memshelf.threads.transcript import transcript
 
 __all__ = ["threads"]
@@ -23,7 +23,7 @@ __all__ = ["threads"]
 
 @click.group()
 def threads() -> None:
-    """Look at conversations, go on with them, branch off, search, export, delete.
+    """Look at conversations, go on with them, branch off, search, export, import, delete.
 
     A thread is one file of JSON lines, which memshelf chat writes, or an agent with a session log.
 
@@ -170,6 +170,44 @@ def export(thread: str, file: str, threads: str, *, force: bool, as_json: bool) 
         render.document({"thread": thread, "file": file})
     elif file != "-":
         render.line(f"Exported {thread} to {render.visible_line(file)}")
+
+
+@threads.command("import")
+@threads_option
+@json_option
+@file_argument
+@click.argument("new_thread", required=False)
+def import_(file: str, new_thread: str | None, threads: str, *, as_json: bool) -> None:
+    """Bring in a thread that `export` wrote as JSON lines, from FILE or - for standard input: under the name that it
+    had, or as NEW_THREAD.
+
+    A thread that exists is left alone. A damaged file is refused as a whole.
+
+    \b
+    Examples:
+      memshelf threads import work.jsonl.gz
+      memshelf threads import work.jsonl work-2
+    """
+    with readable_file(file) as read, read() as lines:
+        rows = [_imported(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+        if not rows:
+            raise MemoryStoreError("invalid_file", "There are no rows in it. Nothing was imported.")
+    name = new_thread if new_thread is not None else rows[-1].get("session_id")
+    if not isinstance(name, str):
+        raise click.UsageError("The rows do not say which thread they are of: give a NEW_THREAD.")
+    opened(disk_path(threads), name, "NEW_THREAD").create(rows)
+    if as_json:
+        render.document({"thread": name, "rows": len(rows)})
+    else:
+        render.line(f"Imported {name} ({render.counted(len(rows), 'row')})")
+
+
+def _imported(number: int, line: bytes) -> Row:
+    if (row := decode(line)) is None:
+        raise MemoryStoreError(
+            "invalid_file", f"Line {number} is no row of a thread, as `export` writes JSON lines. Nothing was imported."
+        )
+    return row
 
 
 @threads.command()

@@ -156,10 +156,15 @@ class Journal:
         except OSError as error:
             raise _refusal(self.path, error) from error
 
-    def create(self, lines: Iterable[bytes]) -> None:
-        """Make the file with these lines, each with its end; `FileExistsError` if there is one. It appears whole."""
+    def create(self, lines: Iterable[bytes], *, make: bool = False) -> None:
+        """Make the file with these lines, each with its end; `FileExistsError` if there is one. It appears whole.
+
+        With `make`, a directory that is missing is made as for `append`.
+        """
         staged = os.path.join(os.path.dirname(self.path), f".{secrets.token_hex(8)}.new")
         with _refusals(self.path):
+            if make:
+                private_directory(os.path.dirname(self.path), durable=self._durable)
             descriptor = os.open(staged, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
             try:
                 with os.fdopen(descriptor, "wb") as file:

@@ -133,11 +133,22 @@ class SessionLog:
                 )
         origin = {"event": "forked", "from_session": self.session_id, "from_row": rows[-1].get("id")}
         rows.append(forked._row({"type": "event", "content": None, **origin}, rows[-1].get("id")))
-        try:
-            forked._journal.create(map(encode, rows))
-        except FileExistsError:
-            raise MemoryStoreError("already_exists", f"Session {forked.session_id} exists already.") from None
+        forked.create(rows)
         return forked
+
+    def create(self, rows: Iterable[Row]) -> None:
+        """Begin the session with rows of another one, such as those of an export, which keep their ids and times.
+
+        It appears whole or not at all. `already_exists` for a session that has a file, to which nothing is written;
+        `invalid_value` for what is no row, or for no rows.
+        """
+        lines = [encode({**checked_argument("row", row, dict), "session_id": self.session_id}) for row in rows]
+        if not lines or None in map(decode, lines):
+            raise MemoryStoreError("invalid_value", "A session begins with rows; these are none.")
+        try:
+            self._journal.create(lines, make=True)
+        except FileExistsError:
+            raise MemoryStoreError("already_exists", f"Session {self.session_id} exists already.") from None
 
     def rename(self, name: str) -> None:
         """Give the session a name that people see in listings. Its id stays."""
