@@ -73,11 +73,11 @@ async def export_store(api: Api, store: str, file: str, *, force: bool, as_json:
 @json_option
 @data_option
 @database_option
-@click.option("--workspace", metavar="NAME", default="default", show_default=True, help="Made if it is not there yet.")
+@click.option("--workspace", metavar="NAME", default="default", show_default=True, help="Created if it does not exist.")
 @file_argument
 @asynchronous
 async def import_(file: str, *, data: str | None, database: str | None, workspace: str, as_json: bool) -> None:
-    """Bring the store of an archive into local data, under its own id, with its history, its ids and its authors.
+    """Import the store of an archive into local data, under its own id, with its history, its ids and its authors.
 
     Imported again, it changes nothing; a later archive of the same store adds what is new. A damaged archive is
     refused as a whole. Only the data itself takes an import, as whoever imports says who wrote what.
@@ -148,7 +148,7 @@ async def export_memory(memory: str, file: str, *, force: bool, as_folder: bool,
 @file_argument
 @asynchronous
 async def import_memory(memory: str, file: str, *, every: bool, as_json: bool) -> None:
-    """Bring an archive into a SQLite memory, with its history; or a folder of Markdown into any memory.
+    """Import an archive into a SQLite memory, with its history; or a folder of Markdown into any memory.
 
     An archive that is imported again changes nothing, and a later one of the same memory adds what is new; another
     history than the memory's is refused. From a folder, files are created and updated, and none is deleted.

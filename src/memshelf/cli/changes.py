@@ -73,7 +73,7 @@ async def create(memory: str, path: str, content: str | None, *, source: str | N
 @click.argument("new", type=text)
 @asynchronous
 async def edit(memory: str, path: str, old: str, new: str, *, as_json: bool) -> None:
-    """Replace the one occurrence of OLD in a file by NEW.
+    """Replace OLD, which must occur exactly once in the file, with NEW.
 
     Refused when OLD does not occur, or occurs more than once. An empty NEW removes OLD. Put -- before arguments that
     start with a dash, unless a space follows it, as in a list.

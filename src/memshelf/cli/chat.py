@@ -61,7 +61,7 @@ threads_option = click.option(
     "--session",
     "thread",
     metavar="NAME",
-    help="Go on with this thread, or start it. Without it, a new one is started.",
+    help="Continue this thread, or start it. Without it, a new one is started.",
 )
 @click.option("--new", is_flag=True, help="Refuse a --thread that exists already.")
 @threads_option
@@ -86,7 +86,7 @@ def chat(
     deny: Sequence[str],
     question: str | None,
 ) -> None:
-    """Talk to a model that has memories.
+    """Chat with a model that has memories.
 
     With QUESTION, or a question on standard input, answers once and ends. Otherwise every line is a turn: Ctrl-C stops
     an answer, and at the prompt it leaves, as Ctrl-D does. The conversation is kept in plain text in a file of

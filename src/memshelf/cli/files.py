@@ -102,8 +102,8 @@ async def _view_version(memory: str, version_id: str, *, as_json: bool) -> None:
 @memory_option
 @json_option
 @click.option("--regex", "-E", is_flag=True, help="PATTERN is a regular expression.")
-@click.option("--case-sensitive", "-s", is_flag=True, help="Tell upper from lower case.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="At most so many lines.")
+@click.option("--case-sensitive", "-s", is_flag=True, help="Distinguish upper and lower case.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="How many lines at most.")
 @click.argument("pattern", type=text)
 @path_argument("path", required=False)
 @asynchronous
@@ -112,7 +112,7 @@ async def grep(
 ) -> None:
     """Find the lines that contain PATTERN, in the whole memory or under PATH.
 
-    Finding nothing is no failure: the exit code is 0.
+    Finding nothing is not a failure: the exit code is 0.
 
     \b
     Examples:

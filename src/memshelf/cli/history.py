@@ -24,8 +24,8 @@ _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @files.command()
 @memory_option
 @json_option
-@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
-@click.option("--cursor", metavar="CURSOR", help="Go on from the cursor that the page before ended with.")
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most this many.")
+@click.option("--cursor", metavar="CURSOR", help="Continue from the cursor at which the previous page ended.")
 @click.option("--since", metavar="TIME", help="Leave out what is older; an ISO 8601 time, such as 2026-05-01T12:00.")
 @path_argument("path", required=False)
 @asynchronous
@@ -62,7 +62,7 @@ async def history(memory: str, path: str, *, limit: int, cursor: str | None, sin
 @click.argument("other", required=False)
 @asynchronous
 async def diff(memory: str, version: str, other: str | None, *, as_json: bool) -> None:
-    """Show what VERSION changed, as a unified diff; with two versions, the way from the first to the second.
+    """Show what VERSION changed, as a unified diff; with two versions, how they differ.
 
     \b
     Examples:
@@ -97,7 +97,7 @@ def show_diff(text: str) -> None:
 async def restore(memory: str, version: str, *, as_json: bool) -> None:
     """Write the content of an old version back at its path. That is a new version: nothing is lost.
 
-    Refused when the file changes meanwhile.
+    Refused if the file changes in the meantime.
 
     \b
     Examples:

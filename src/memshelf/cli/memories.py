@@ -36,7 +36,7 @@ def memories() -> None:
 
 @memories.command(name="list")
 @json_option
-@click.option("--recursive", "-r", is_flag=True, help="List what is deeper as well.")
+@click.option("--recursive", "-r", is_flag=True, help="Also list what is below subdirectories.")
 @click.option("--at", metavar="TIME", help="As it was at this time; an ISO 8601 time.")
 @store_argument
 @click.argument("prefix", default="/")
@@ -135,8 +135,8 @@ async def update(
 ) -> None:
     """Replace the content of a memory, move it, or both as one version.
 
-    Refused when the memory changes meanwhile. With --move-to alone the content stays; else it is CONTENT, or that of
-    --file, or else standard input.
+    Refused if the memory changes in the meantime. With --move-to alone the content stays; otherwise it is CONTENT, or
+    that of --file, or else standard input.
 
     \b
     Examples:
@@ -164,7 +164,7 @@ async def update(
 @memory_argument
 @hosted
 async def delete(api: Api, store: str, memory: str, *, yes: bool, expect: str | None, as_json: bool) -> None:
-    """Delete a memory; its versions stay. Asks first. Refused when the memory changes meanwhile.
+    """Delete a memory; its versions stay. Asks first. Refused if the memory changes in the meantime.
 
     \b
     Examples:

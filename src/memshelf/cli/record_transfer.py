@@ -80,7 +80,7 @@ async def export_records(place: RecordPlace, file: str, *, force: bool, as_json:
 async def import_records(
     place: RecordPlace, file: str | None, *, url: str | None, user: str | None, key: str | None, as_json: bool
 ) -> None:
-    """Bring in records: JSON lines, or what mem0 exports, from FILE or - for standard input; or from a mem0 server.
+    """Import records: JSON lines or what mem0 exports, from FILE or - for standard input; or from a mem0 server.
 
     A line is a JSON object with a `text`, and maybe `at`, `updated_at`, `revised`, `thread`, `origin`, `id` and
     `replaces`. What is there already is not added again, so an import that was stopped is finished by calling it again.

@@ -72,12 +72,12 @@ async def add(
 
 @records.command(cls=TextCommand)
 @json_option
-@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=5, show_default=True, help="At most so many.")
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=5, show_default=True, help="At most this many.")
 @click.option("--now", metavar="TIME", help='What "last week" in QUERY counts from, if not now; an ISO 8601 time.')
 @click.argument("query", type=question)
 @on_records
 async def search(place: RecordPlace, query: str, *, limit: int, now: str | None, as_json: bool) -> None:
-    """Find the records closest to QUERY in meaning, closest first. Finding nothing is no failure.
+    """Find the records closest to QUERY in meaning, closest first. Finding nothing is not a failure.
 
     \b
     Examples:
@@ -104,8 +104,8 @@ async def _say_what_is_not_indexed(store: SqlRecordStore) -> None:
 
 @records.command(name="list")
 @json_option
-@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
-@click.option("--cursor", metavar="CURSOR", help="Go on from the cursor that the page before ended with.")
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most this many.")
+@click.option("--cursor", metavar="CURSOR", help="Continue from the cursor at which the previous page ended.")
 @on_records
 async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as_json: bool) -> None:
     """List records in the order they were added.
@@ -154,7 +154,7 @@ async def namespaces(place: RecordPlace, *, as_json: bool) -> None:
 @click.argument("content", type=text, required=False)
 @on_records
 async def update(place: RecordPlace, record_id: str, content: str | None, *, as_json: bool) -> None:
-    """Replace the whole text of a record by CONTENT, or else by standard input. There are no older versions.
+    """Replace the whole text of a record with CONTENT, or else with standard input. There are no older versions.
 
     \b
     Examples:

@@ -23,7 +23,7 @@ _EXCERPT_CHARS = 200
 @memory_option
 @json_option
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, 1_000), default=10, show_default=True, help="At most so many files."
+    "--limit", "-n", type=click.IntRange(1, 1_000), default=10, show_default=True, help="At most this many files."
 )
 @click.option("--under", metavar="PATH", default="", help="Only the files below this directory of the memory.")
 @click.option("--no-cache", is_flag=True, help="Keep nothing for the next search, and use nothing that was kept.")

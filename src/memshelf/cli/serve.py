@@ -65,13 +65,13 @@ keep_versions_option = click.option(
     "--keep-versions",
     type=int,
     metavar="DAYS",
-    help="Keep a version for so many days, at least 30, after it stopped being current; then erase it.",
+    help="Keep a version for this many days, at least 30, after it stopped being current; then erase it.",
 )
 keep_recent_option = click.option(
     "--keep-recent",
     type=int,
     metavar="N",
-    help="Keep the N newest versions of a memory that is there, however old.  [default: 10]",
+    help="Keep the N newest versions of a memory that exists, however old.  [default: 10]",
 )
 
 
@@ -111,7 +111,7 @@ def _rate(text: str) -> Rate:
     show_default=True,
     help="0 takes any free one, and says which.",
 )
-@click.option("--strict-headers", is_flag=True, help="Demand the protocol headers that the platforms demand.")
+@click.option("--strict-headers", is_flag=True, help="Require the protocol headers that the platforms require.")
 @click.option(
     "--memories",
     type=click.IntRange(1),
@@ -122,8 +122,8 @@ def _rate(text: str) -> Rate:
 )
 @keep_versions_option
 @keep_recent_option
-@click.option("--read-rate", type=_rate, metavar="N[/BURST]", help="So many reads a second for each key.")
-@click.option("--write-rate", type=_rate, metavar="N[/BURST]", help="So many writes a second for each key.")
+@click.option("--read-rate", type=_rate, metavar="N[/BURST]", help="How many reads per second each key may make.")
+@click.option("--write-rate", type=_rate, metavar="N[/BURST]", help="How many writes per second each key may make.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -226,7 +226,7 @@ def keys() -> None:
 @keys.command()
 @data_option
 @database_option
-@click.option("--workspace", default=_WORKSPACE, show_default=True, metavar="NAME", help="Made if it is not there yet.")
+@click.option("--workspace", default=_WORKSPACE, show_default=True, metavar="NAME", help="Created if not there yet.")
 @asynchronous
 async def create(data: str | None, database: str | None, workspace: str) -> None:
     """Create a key for a workspace and print it: the key and nothing else, and only now.

@@ -18,7 +18,7 @@ Json = dict[str, Any]  # JSON has many types
 
 @click.group()
 def stores() -> None:
-    """Create, look at, search and end the memory stores of a service.
+    """Create, show, search, archive and delete the memory stores of a service.
 
     Every command works on a service, with --url and --key, or on the data of one on this machine, with --data; a
     service may run on it meanwhile. A STORE is named by its id, or by its name if no other store has it.
@@ -38,7 +38,7 @@ _metadata_option = click.option(
 
 @stores.command(name="list")
 @json_option
-@click.option("--archived", is_flag=True, help="Also those that are archived.")
+@click.option("--archived", is_flag=True, help="Also list archived stores.")
 @hosted
 async def list_stores(api: Api, *, archived: bool, as_json: bool) -> None:
     """List the stores, the newest first.
@@ -82,7 +82,7 @@ async def create(api: Api, name: str, *, description: str, pairs: tuple[str, ...
 @store_argument
 @hosted
 async def show(api: Api, store: str, *, as_json: bool) -> None:
-    """Show a store's own fields.
+    """Show the fields of a store.
 
     \b
     Examples:
@@ -108,7 +108,7 @@ async def show(api: Api, store: str, *, as_json: bool) -> None:
 async def update(
     api: Api, store: str, *, name: str | None, description: str | None, pairs: tuple[str, ...], as_json: bool
 ) -> None:
-    """Change a store's name, description or metadata. What is not given stays; KEY= removes a key.
+    """Change a store's name, description or metadata. What you do not give is kept; KEY= removes a key.
 
     \b
     Examples:
@@ -169,7 +169,7 @@ async def delete(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
 
 @stores.command(cls=TextCommand)
 @json_option
-@click.option("--limit", "-n", type=click.IntRange(1, 100), default=20, show_default=True, help="At most so many.")
+@click.option("--limit", "-n", type=click.IntRange(1, 100), default=20, show_default=True, help="At most this many.")
 @click.option(
     "--prefix", metavar="PREFIX", default="/", show_default=True, help="Only below this path, such as /notes/."
 )
@@ -177,7 +177,7 @@ async def delete(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
 @click.argument("query", type=question)
 @hosted
 async def search(api: Api, store: str, query: str, *, limit: int, prefix: str, as_json: bool) -> None:
-    """Find the memories that have a word of QUERY, the best match first. Finding nothing is no failure.
+    """Find the memories that have a word of QUERY, the best match first. Finding nothing is not a failure.
 
     \b
     Examples:
@@ -217,7 +217,7 @@ async def undo(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Take back what one author wrote in a store since a time. What others changed afterwards is kept. Asks first.
+    """Undo what one author wrote in a store since a time. What others changed afterwards is kept. Asks first.
 
     \b
     Examples:

@@ -23,7 +23,7 @@ __all__ = ["threads"]
 
 @click.group()
 def threads() -> None:
-    """Look at conversations, go on with them, branch off, search, export, import, delete.
+    """List, show, continue, branch off, search, export, import and delete conversations.
 
     A thread is one file of JSON lines, which memshelf chat writes, or an agent with a session log.
 
@@ -52,7 +52,7 @@ thread_argument = click.argument("thread", shell_complete=_complete_thread)
 @threads_option
 @json_option
 def list_(threads: str, *, as_json: bool) -> None:
-    """List threads, the one that was used last first.
+    """List threads, the most recently used first.
 
     \b
     Examples:
@@ -109,7 +109,7 @@ _RESUMED = click.Argument(["thread"], shell_complete=_complete_thread)
 @threads.command(params=[_RESUMED, *(each for each in chat.params if each.name not in ("thread", "new"))])
 @click.pass_context
 def resume(context: click.Context, /, thread: str, **options: object) -> None:
-    """Go on with a thread: memshelf chat --thread THREAD, for one that exists.
+    """Continue a thread: memshelf chat --thread THREAD, for one that exists.
 
     \b
     Examples:
@@ -213,11 +213,11 @@ def _imported(number: int, line: bytes) -> Row:
 @threads.command()
 @threads_option
 @json_option
-@click.option("--thread", metavar="THREAD", help="Search this thread alone.", shell_complete=_complete_thread)
-@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most so many.")
+@click.option("--thread", metavar="THREAD", help="Search only this thread.", shell_complete=_complete_thread)
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most this many.")
 @click.argument("query", type=question)
 def search(query: str, threads: str, thread: str | None, limit: int, *, as_json: bool) -> None:
-    """Find what was said, in one thread or in all; the best of each thread first. To find nothing is no failure.
+    """Find what was said, in one thread or in all; the best of each thread first. Finding nothing is not a failure.
 
     \b
     Examples:

@@ -31,7 +31,7 @@ Json = dict[str, Any]  # JSON has many types
 
 @click.group()
 def versions() -> None:
-    """Look at, compare, bring back and erase the versions of a store's memories.
+    """Show, compare, restore and erase the versions of a store's memories.
 
     --url and --key, or --data, say where the store is, as for `memshelf stores`.
 
@@ -52,7 +52,7 @@ def versions() -> None:
 @click.option("--by-key", metavar="ID", help="That were written with this API key.")
 @click.option("--since", metavar="TIME", help="Leave out what is older; an ISO 8601 time.")
 @click.option("--until", metavar="TIME", help="Leave out what is newer.")
-@click.option("--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
+@click.option("--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most this many.")
 @store_argument
 @hosted
 async def list_versions(
@@ -124,7 +124,7 @@ async def view(api: Api, store: str, version: str, *, as_json: bool) -> None:
 @click.argument("other", required=False)
 @hosted
 async def diff(api: Api, store: str, version: str, other: str | None, *, as_json: bool) -> None:
-    """Show what VERSION changed, as a unified diff; with two versions, the way from the first to the second.
+    """Show what VERSION changed, as a unified diff; with two versions, how they differ.
 
     \b
     Examples:
@@ -144,7 +144,7 @@ async def diff(api: Api, store: str, version: str, other: str | None, *, as_json
 @click.argument("version")
 @hosted
 async def restore(api: Api, store: str, version: str, *, as_json: bool) -> None:
-    """Make a memory what it was at a version, as a new version. One that was deleted comes back under a new id.
+    """Restore a memory to what it was at a version, as a new version. A deleted memory comes back under a new id.
 
     \b
     Examples:

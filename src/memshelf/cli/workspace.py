@@ -28,13 +28,13 @@ from memshelf.workspace.workspace import Workspace
 __all__ = ["workspace"]
 
 _limit_option = click.option(
-    "--limit", "-n", type=click.IntRange(1, 1_000), default=5, show_default=True, help="At most so many."
+    "--limit", "-n", type=click.IntRange(1, 1_000), default=5, show_default=True, help="At most this many."
 )
 
 
 @click.group()
 def workspace() -> None:
-    """Look at what is known about a user, and change it.
+    """Show what is known about a user, and change it.
 
     A workspace is a directory of Markdown files, one folder a user: entries with an index (MEMORY.md), standing rules
     (AGENTS.md), conversations. Edit them with whatever you like; these commands find what you changed.
@@ -87,7 +87,7 @@ async def show(place: Workspace, file: str, *, as_json: bool) -> None:
 @click.argument("query", type=question)
 @on_workspace
 async def search(place: Workspace, query: str, *, limit: int, conversations: bool, as_json: bool) -> None:
-    """Find the entries that QUERY is about, best first. Finding nothing is no failure.
+    """Find the entries that QUERY is about, best first. Finding nothing is not a failure.
 
     \b
     Examples:

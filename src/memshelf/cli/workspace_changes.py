@@ -32,7 +32,7 @@ __all__: list[str] = []
 @workspace.command()
 @on_new_workspace
 async def init(place: Workspace) -> None:
-    """Make the folders of a user, with an empty AGENTS.md for standing rules, and say where they are.
+    """Create the folders of a user, with an empty AGENTS.md for standing rules, and say where they are.
 
     \b
     Examples:
@@ -176,7 +176,7 @@ async def import_(place: Workspace, source: str, *, replace: bool, as_json: bool
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.argument("user")
 def delete_user(user: str, directory: str, *, yes: bool, as_json: bool) -> None:
-    """Remove everything that is kept of a user: entries, rules, conversations.
+    """Remove everything that is kept about a user: entries, rules, conversations.
 
     \b
     Examples:
