@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import askable
 from memshelf.mounts.mount import Access, Mount, mount_path, require_mountable
-from memshelf.storage.ids import from_micros, micros
+from memshelf.storage.ids import askable, from_micros, micros
 from memshelf.storage.transaction import Row, Transaction
 from memshelf.stores.catalogue import select_store
 from memshelf.stores.cursors import decoded, encoded

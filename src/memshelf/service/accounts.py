@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import askable
 from memshelf.limits import StoreLimits
 from memshelf.mounts.mount import Access
-from memshelf.storage.ids import Mint, from_micros
+from memshelf.storage.ids import Mint, askable, from_micros
 from memshelf.storage.transaction import Engine, Transaction
 from memshelf.stores.lifecycle import SessionStatus
 from memshelf.stores.rules import checked_name

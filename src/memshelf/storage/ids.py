@@ -1,4 +1,4 @@
-"""Where times, ids and salts come from."""
+"""Times, ids and salts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["Mint", "from_micros", "micros", "utc_now"]
+__all__ = ["Mint", "askable", "from_micros", "micros", "utc_now"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -24,6 +24,12 @@ def micros(moment: datetime) -> int:
 
 def from_micros(value: int) -> datetime:
     return _EPOCH + timedelta(0, 0, value)
+
+
+def askable(id: str) -> str:
+    """The id, or one that is just as unknown but that every database and every server takes."""
+    # What they do not take, a lone surrogate or NUL, is in no id: the answer is the same with something in its place.
+    return id.encode(errors="replace").decode().replace("\0", "?")
 
 
 @dataclass(frozen=True, slots=True)

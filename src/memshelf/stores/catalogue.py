@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memshelf.files.backends.sql import changes
-from memshelf.files.backends.sql.memory import askable
-from memshelf.storage.ids import from_micros, micros
+from memshelf.storage.ids import askable, from_micros, micros
 from memshelf.storage.transaction import Row, Transaction
 from memshelf.stores.cursors import decoded, encoded
 from memshelf.stores.lifecycle import holds_stores, require_changeable, require_unused

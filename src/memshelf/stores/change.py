@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.changes import record
-from memshelf.files.backends.sql.memory import Live, askable
+from memshelf.files.backends.sql.memory import Live
 from memshelf.files.decide import Delete, Move, Request, Write, ancestors, decide
 from memshelf.files.format import describe
 from memshelf.files.model import FileText, Version
 from memshelf.limits import FileFormat, StoreLimits
 from memshelf.origin import Origin
-from memshelf.storage.ids import from_micros
+from memshelf.storage.ids import askable, from_micros
 from memshelf.storage.transaction import Row
 from memshelf.stores.model import Memory, PathConflictError
 from memshelf.stores.rules import wire_path

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, askable, version_of
+from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, version_of
 from memshelf.files.decide import Delete, Write
 from memshelf.files.model import Version
 from memshelf.origin import Origin
-from memshelf.storage.ids import micros
+from memshelf.storage.ids import askable, micros
 from memshelf.stores.change import (
     Current,
     changed,

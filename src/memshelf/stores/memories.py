@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import askable
 from memshelf.files.backends.sql.paths import obstacles
 from memshelf.files.decide import Delete, Write
 from memshelf.origin import Origin
-from memshelf.storage.ids import from_micros
+from memshelf.storage.ids import askable, from_micros
 from memshelf.storage.transaction import Row
 from memshelf.stores.change import CURRENT_MEMORY, changed, current_memory, described, requested, require_content
 from memshelf.stores.cursors import decoded, encoded

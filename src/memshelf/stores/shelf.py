@@ -9,9 +9,9 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import Head, Memory, askable
+from memshelf.files.backends.sql.memory import Head, Memory
 from memshelf.limits import StoreLimits
-from memshelf.storage.ids import Mint, from_micros
+from memshelf.storage.ids import Mint, askable, from_micros
 from memshelf.storage.transaction import Announced, Engine, Row, Transaction
 from memshelf.stores.model import NoSuchStoreError
 

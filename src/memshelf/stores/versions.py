@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql import changes
-from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, askable, version_of
+from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, version_of
 from memshelf.files.model import Operation, Version
-from memshelf.storage.ids import micros
+from memshelf.storage.ids import askable, micros
 from memshelf.stores.catalogue import Period
 from memshelf.stores.change import stored_version
 from memshelf.stores.cursors import decoded, encoded

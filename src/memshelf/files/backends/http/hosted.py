@@ -32,7 +32,7 @@ from memshelf.files.model import Changes, FileEntry, FileText, FullResync, GrepM
 from memshelf.files.protocol import FileStore, HistoryFileStore, SearchableFileStore, documented_by
 from memshelf.limits import page_limit
 from memshelf.origin import Origin
-from memshelf.storage.ids import Mint
+from memshelf.storage.ids import Mint, askable
 
 __all__ = ["MemoryStoreFileStore"]
 
@@ -344,8 +344,7 @@ def _present(version: Version | None) -> Version:
 
 
 def _askable(id: str) -> str:
-    """The id, or one that is just as unknown but that can be sent. `TypeError` for what is no text."""
-    return checked_argument("id", id, str).encode(errors="replace").decode().replace("\0", "?")
+    return askable(checked_argument("id", id, str))
 
 
 def _maybe_askable(id: str | None) -> str | None:

@@ -14,7 +14,7 @@ from memshelf.files.chain import Facts, Stored
 from memshelf.files.decide import Recorded, ancestors
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, Version, VersionPage
 from memshelf.origin import Origin
-from memshelf.storage.ids import from_micros, micros
+from memshelf.storage.ids import askable, from_micros, micros
 from memshelf.storage.transaction import Row, Transaction
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "Head",
     "Live",
     "Memory",
-    "askable",
     "find_memory",
     "stored_of",
     "version_of",
@@ -325,12 +324,6 @@ class Memory:
 
 def _deleted() -> MemoryStoreError:
     return MemoryStoreError("memory_deleted", "The memory was deleted.")
-
-
-def askable(id: str) -> str:
-    """The id, or one that is just as unknown but that every database takes."""
-    # What no database takes, a lone surrogate or NUL, is in no id: the answer is the same with something in its place.
-    return id.encode(errors="replace").decode().replace("\0", "?")
 
 
 def _text(stored: bytes | None) -> str | None:
