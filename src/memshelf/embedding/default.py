@@ -25,4 +25,4 @@ def default_embedder() -> Embedder | None:
 @cache
 def warn_words_only() -> None:
     """Say in the log, once in a process, that a search which should go by meaning does not."""
-    _log.warning('Recall goes by words only: to find by meaning needs an extra, pip install "memshelf[embed]".')
+    _log.warning('Recall goes by words only; to find by meaning too, install the extra: pip install "memshelf[embed]".')
