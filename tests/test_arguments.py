@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from datetime import date
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from memshelf import (
     MEM0_OSS,
     Agent,
     AgentSpec,
+    BundledEmbedder,
     CompactionCapability,
     DirectoryFileStore,
     EndpointEmbedder,
@@ -24,6 +26,7 @@ from memshelf import (
     InProcessFileStore,
     InProcessRecordStore,
     MemoryCursors,
+    MemoryStoreError,
     MemoryStoreFileStore,
     Origin,
     PlatformFileStore,
@@ -147,6 +150,13 @@ async def test_a_class_is_no_store_and_an_id_no_collection_of_ids(tmp_path):
         assert len((await store.list(limit=5)).records) == 1
 
 
+async def test_an_address_that_cannot_be_read_does_not_tell_the_password(tmp_path):
+    store = PostgresFileStore("postgresql://ann:s3cret/and-more@127.0.0.1/db")
+    with pytest.raises(MemoryStoreError, match="percent-encoded") as refused:
+        await store.list()
+    assert "s3cret" not in "".join(traceback.format_exception(refused.value))
+
+
 PLACES = [
     DirectoryFileStore,
     SqliteFileStore,
@@ -197,6 +207,25 @@ def test_what_is_no_capability_is_told_how_a_store_becomes_one(given):
     ):
         with pytest.raises(TypeError, match=r"such as FileMemoryCapability\(\[FileMount\(.+\)\]\), not "):
             make()
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("store", lambda: MemoryStoreFileStore("https://h", "key", "")),
+        ("store", lambda: PlatformFileStore("https://h", "key", "")),
+        ("dimension", lambda: EndpointEmbedder("http://h/v1", "model", dimension=0)),
+        ("max_chars", lambda: InProcessRecordStore(max_chars=0)),
+    ],
+)
+def test_an_id_that_is_empty_or_a_number_that_is_none_is_refused_by_name(name, make):
+    with pytest.raises(ValueError, match=rf"^`{name}` is "):
+        make()
+
+
+def test_the_class_of_an_embedder_is_no_embedder():
+    with pytest.raises(TypeError, match="is an Embedder"):
+        InProcessRecordStore(embedder=BundledEmbedder)
 
 
 @pytest.mark.parametrize("output_type", ["json", None])

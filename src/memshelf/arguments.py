@@ -7,7 +7,15 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["address_in", "checked_argument", "checked_dsn", "checked_function", "checked_path"]
+__all__ = [
+    "address_in",
+    "checked_argument",
+    "checked_dsn",
+    "checked_function",
+    "checked_id",
+    "checked_number",
+    "checked_path",
+]
 
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
@@ -33,6 +41,20 @@ def checked_argument(name: str, value: T, *kinds: type | None) -> T:
 def _is_a(kind: type, value: object) -> bool:
     own = next((each for each in (bool, str, type) if isinstance(value, each)), kind)
     return own is kind and isinstance(value, kind)
+
+
+def checked_number(name: str, value: int) -> int:
+    """The value, if it is a whole number from 1 on, else `TypeError` or `ValueError`."""
+    if checked_argument(name, value, int) < 1:
+        raise ValueError(f"`{name}` is a whole number of at least 1, not {value}.")
+    return value
+
+
+def checked_id(name: str, value: str) -> str:
+    """The value, if it is a text, and not that of a variable that was never set. Else `TypeError` or `ValueError`."""
+    if not checked_argument(name, value, str):
+        raise ValueError(f"`{name}` is empty.")
+    return value
 
 
 def checked_function(name: str, value: F) -> F:

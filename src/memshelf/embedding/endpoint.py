@@ -9,7 +9,7 @@ try:
 except ImportError as error:
     raise ImportError('An embedding endpoint needs an extra: pip install "memshelf[embed,http]"') from error
 
-from memshelf.arguments import checked_argument
+from memshelf.arguments import checked_argument, checked_number
 from memshelf.embedding.batches import TOO_MUCH, Batches, TooMuchError
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError
@@ -45,7 +45,7 @@ class EndpointEmbedder:
     ) -> None:
         self.model = checked_argument("model", model, str)
         self.version = checked_argument("version", version, str)
-        self.dimension = checked_argument("dimension", dimension, int)
+        self.dimension = checked_number("dimension", dimension)
         self._url = f"{server_address(base_url)}/embeddings"
         self._headers = {"Authorization": f"Bearer {server_key(api_key)}"} if api_key else {}
         self._http = checked_argument("http", http, httpx2.AsyncClient, None)

@@ -10,7 +10,7 @@ try:
 except ImportError as error:
     raise ImportError('A Pydantic AI embedder needs an extra: pip install "memshelf[agent,embed]"') from error
 
-from memshelf.arguments import checked_argument
+from memshelf.arguments import checked_argument, checked_number
 from memshelf.embedding.batches import TOO_MUCH, Batches, TooMuchError
 from memshelf.embedding.protocol import Vectors
 from memshelf.errors import MemoryStoreError
@@ -26,7 +26,8 @@ class PydanticAIEmbedder:
 
     def __init__(self, embedder: framework.Embedder, *, dimension: int, version: str = "") -> None:
         self._embedder = checked_argument("embedder", embedder, framework.Embedder)
-        self.dimension, self.version = checked_argument("dimension", dimension, int), version
+        self.dimension = checked_number("dimension", dimension)
+        self.version = checked_argument("version", version, str)
         self._batches = Batches()
 
     @property

@@ -82,7 +82,8 @@ class Recall:
     """
 
     def __init__(self, embedder: EmbedderChoice) -> None:
-        if embedder is not None and embedder != "default" and not isinstance(embedder, Embedder):
+        made = isinstance(embedder, Embedder) and not isinstance(embedder, type)
+        if embedder is not None and embedder != "default" and not made:
             raise TypeError(f'`embedder` is an Embedder, "default" or None, not {embedder!r}.')
         chosen = default_embedder() if embedder == "default" else embedder
         self.embedder = chosen if np is not None else None

@@ -79,7 +79,7 @@ async def connect(place: Place, *, query_only: bool) -> asyncpg.Connection:
             place.dsn, server_settings=settings, timeout=CONNECTING, command_timeout=_ANSWERING
         )
     except (OSError, ValueError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise unavailable(error) from error
+        raise unavailable(error) from (None if type(error) is ValueError else error)
     try:
         _require_new_enough(connection)
         await migrate(connection, place.schema, place.quoted)
@@ -162,5 +162,7 @@ def reason(error: BaseException) -> str:
         return reason(error.__cause__)
     if isinstance(error, asyncio.TimeoutError):
         return "no answer in time"
+    if type(error) is ValueError:  # of the parser of addresses: what it repeats may be part of a password
+        return "its address cannot be read; what is special in a password, such as / or @, is percent-encoded"
     said = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return said.partition("\n")[0] or type(error).__name__  # details follow on other lines

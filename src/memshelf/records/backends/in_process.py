@@ -9,7 +9,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from memshelf.arguments import checked_argument
+from memshelf.arguments import checked_argument, checked_number
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.limits import page_limit
 from memshelf.origin import Origin
@@ -46,7 +46,7 @@ class InProcessRecordStore:
         mint: Mint | None = None,
     ) -> None:
         self._recall = Recall(embedder)
-        self._max_chars = checked_argument("max_chars", max_chars, int)
+        self._max_chars = checked_number("max_chars", max_chars)
         self._secrets = check_policy(secrets)
         self._mint = mint or Mint()
         self._kept: dict[int, _Kept] = {}

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from memshelf.arguments import checked_argument
+from memshelf.arguments import checked_argument, checked_id
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.http import answers
 from memshelf.files.backends.http.answers import field, items, maybe
@@ -78,7 +78,7 @@ class MemoryStoreFileStore:
         self._connection = Connection(
             base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
         )
-        name = _askable(checked_argument("store", store, str))
+        name = _askable(checked_id("store", store))
         self._root = f"/v1/memshelf/memory_stores/{quote(name, safe='')}/files"
         self._mint = mint or Mint()
         self._listing: tuple[str, builtins.list[FileEntry]] | None = None

@@ -10,7 +10,7 @@ from typing import Self
 
 import httpx2
 
-from memshelf.arguments import checked_argument
+from memshelf.arguments import checked_argument, checked_id
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.http.connection import (
     ANTHROPIC_HEADERS,
@@ -68,7 +68,7 @@ class PlatformFileStore:
         self._connection = Connection(
             base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
         )
-        self._server = Memories(self._connection, checked_argument("store", store, str))
+        self._server = Memories(self._connection, checked_id("store", store))
         self._descriptions: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:

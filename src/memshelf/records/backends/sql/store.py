@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self, TypeAlias, TypeVar
 
-from memshelf.arguments import checked_argument
+from memshelf.arguments import checked_argument, checked_number
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import page_limit
@@ -65,7 +65,7 @@ class SqlRecordStore:
             raise ValueError(f"A namespace's name is one or more printable characters, not {namespace!r}.")
         self._engine = engine
         self._name = namespace
-        self._max_chars = checked_argument("max_chars", max_chars, int)
+        self._max_chars = checked_number("max_chars", max_chars)
         self._secrets = check_policy(secrets)
         self._mint = mint or Mint()
         self._recall = Recall(embedder)
