@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import httpx2
@@ -101,8 +102,24 @@ def test_an_address_or_a_key_that_is_none_is_refused_when_the_embedder_is_made(a
         lambda texts: httpx2.Response(200, json={"data": _items(texts)[1:]}),
         lambda texts: httpx2.Response(200, json={"data": [{"index": 0, "embedding": [1.0]} for _ in texts]}),
         lambda texts: httpx2.Response(200, json={"data": [{"index": 0, "embedding": "x"} for _ in texts]}),
+        lambda texts: httpx2.Response(200, content=b"[" * 200_000),
+        lambda texts: httpx2.Response(200, content=b'{"data": [{"index": 1e999}, {"index": 0}]}'),
+        lambda texts: httpx2.Response(200, content=b" " * (64 * 1024 * 1024 + 1)),
+        lambda texts: httpx2.Response(200, headers={"content-encoding": "gzip"}, content=gzip.compress(b"{}")),
     ],
-    ids=["error", "redirect", "no JSON", "no data", "too few", "too short", "no numbers"],
+    ids=[
+        "error",
+        "redirect",
+        "no JSON",
+        "no data",
+        "too few",
+        "too short",
+        "no numbers",
+        "deep",
+        "endless",
+        "long",
+        "compressed",
+    ],
 )
 async def test_an_answer_that_is_no_list_of_vectors_is_unavailable(answer):
     embedder, _ = _endpoint(answer)
