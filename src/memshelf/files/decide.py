@@ -92,7 +92,7 @@ Request: TypeAlias = Write | Move | Delete
 class Commit(NamedTuple):
     """What to store: the file at `path` becomes `text`, or is gone (`deleted`); `source` is where it moved from."""
 
-    # A tuple, as these are made for each write: a frozen dataclass takes three times as long to make.
+    # A tuple, as these are made for each write: to make a frozen dataclass takes twice as long.
 
     operation: Operation
     path: str

@@ -75,7 +75,7 @@ def _select_head_and_live(heads: str, lock: str) -> str:
 class Head(NamedTuple):
     """Where a memory's history stands, and how many files there are."""
 
-    # A tuple, as these are made for each write: a frozen dataclass takes three times as long to make.
+    # A tuple, as these are made for each write: to make a frozen dataclass takes twice as long.
 
     epoch: str
     seq: int
