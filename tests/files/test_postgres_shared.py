@@ -163,7 +163,7 @@ async def stands(store):
     return {each.path: each.version for each in files}, {each.path: each.text for each in files}, told
 
 
-@given(st.lists(st.lists(changes(), min_size=2, max_size=10), min_size=1, max_size=4))
+@given(st.lists(st.lists(changes(), min_size=1, max_size=10), min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_what_shares_a_commit_comes_out_as_if_it_were_made_one_by_one(postgres_server, tmp_path_factory, batches):
     async def compare():

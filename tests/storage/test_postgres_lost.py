@@ -10,6 +10,7 @@ import pytest
 
 from memshelf.storage import postgres_connection, postgres_readers, postgres_writer
 from memshelf.storage.postgres import PostgresEngine
+from memshelf.storage.postgres_unlocked import UnlockedTransaction
 from memshelf.testing import refused
 from postgres_server import PostgresServer
 
@@ -241,6 +242,54 @@ async def test_a_server_that_became_a_standby_is_left_for_the_one_in_its_place(e
 
     await engine.write(write, key=key)
     assert len(connections) == 2
+    assert await words(engine) == ["a"]
+
+
+@pytest.fixture
+async def unlocked(engine):
+    """Inserts a word by a script that runs without a lock, at first."""
+    await engine.write(lambda each: each.execute("CREATE TABLE counted (id TEXT, number BIGINT)"))
+    await engine.write(lambda each: each.execute("INSERT INTO counted VALUES ('the only one', 0)"))
+    query = "SELECT number FROM counted WHERE id = $1"
+
+    async def script(transaction, word):
+        (number,) = await transaction.fetch_one(query + transaction.for_update, "the only one")
+        transaction.rests_on(query, ("the only one",), (number,))
+        change = "INSERT INTO words (word) VALUES ($1)", (word,)
+        moved = "UPDATE counted SET number = $2 WHERE id = $1", ("the only one", number + 1)
+        await transaction.change(change, stands=moved)
+
+    return lambda word: engine.write(lambda transaction: script(transaction, word), key=1, unlocked=True)
+
+
+async def test_a_connection_that_is_lost_while_a_script_reads_without_a_lock_is_made_up_for(engine, line, unlocked):
+    line.cut_at(b"the only one")
+    await unlocked("a")
+    assert line._words is None  # it was cut
+    assert await words(engine) == ["a"]
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+async def test_a_change_without_a_lock_whose_answer_is_lost_is_unconfirmed(engine, line, unlocked, delivered):
+    await unlocked("a")
+    line.cut_at(b"the word", delivered=delivered)
+    await refused("write_unconfirmed", unlocked("the word"))
+    assert await words(engine) == (["a", "the word"] if delivered else ["a"])
+    await unlocked("z")
+    assert (await words(engine))[-1] == "z"
+
+
+async def test_a_server_that_hangs_when_a_script_reads_without_a_lock_is_unavailable(
+    engine, line, unlocked, monkeypatch
+):
+    await unlocked("a")
+    monkeypatch.setattr(UnlockedTransaction, "patience", 0.3)
+    monkeypatch.setattr(postgres_connection, "CONNECTING", 0.3)
+    line.hang()
+    async with asyncio.timeout(10):
+        await refused("unavailable", unlocked("b"))
+    monkeypatch.undo()  # connecting may take its time again
+    line.go_on()
     assert await words(engine) == ["a"]
 
 

@@ -38,12 +38,19 @@ class PostgresEngine:
     async def read(self, script: Script[T], *, single: bool = False) -> T:
         return await self._part().readers.run(script, single=single)
 
-    async def write(self, script: Script[T], *, key: int | None = None, announced: Announced = tuple) -> T:
-        return await self._part().writer.run(script, key, announced)
+    async def write(
+        self,
+        script: Script[T],
+        *,
+        key: int | None = None,
+        announced: Announced = tuple,
+        unlocked: bool = False,
+    ) -> T:
+        return await self._part().writer.run(script, key, announced, unlocked=unlocked)
 
     async def erase(self, script: Script[T]) -> T:
         part = self._part()
-        result = await part.writer.run(script, None, tuple)
+        result = await part.writer.run(script, None, tuple, unlocked=False)
         await part.eraser.finish()
         return result
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from memshelf.storage.transaction import Change, Keyed, Row, for_one_key
 
-__all__ = ["PostgresTransaction", "Together"]
+__all__ = ["PostgresTransaction", "Together", "for_each_row", "in_one"]
 
 _Key: TypeAlias = tuple[str, ...]
 
@@ -105,6 +105,8 @@ class PostgresTransaction:
 
     for_update = " FOR NO KEY UPDATE"
     heads = "memories"
+    patience: float | None = None
+    """How many seconds a query may take, if less than the connection's own."""
 
     def __init__(
         self,
@@ -127,14 +129,14 @@ class PostgresTransaction:
         return self._together is not None and self._together.several
 
     async def fetch(self, sql: str, *values: object) -> Sequence[Row]:
-        await self._ask()
-        rows: Sequence[Row] = await self._connection.fetch(sql, *values)
+        await self._ask(sql)
+        rows: Sequence[Row] = await self._connection.fetch(sql, *values, timeout=self.patience)
         self._asked(sql)
         return rows
 
     async def fetch_one(self, sql: str, *values: object) -> Row | None:
-        await self._ask()
-        row: Row | None = await self._connection.fetchrow(sql, *values)
+        await self._ask(sql)
+        row: Row | None = await self._connection.fetchrow(sql, *values, timeout=self.patience)
         self._asked(sql)
         return row
 
@@ -151,8 +153,11 @@ class PostgresTransaction:
         if self._together is not None:
             self._together.forget(key)
 
+    def rests_on(self, query: str, key: Sequence[object], row: Row) -> None:
+        pass  # it is locked
+
     async def execute(self, sql: str, *values: object) -> int:
-        await self._ask()
+        await self._ask(sql)
         if self._together is not None:
             self._together.forget()
         status: str = await self._connection.execute(sql, *values)
@@ -168,7 +173,7 @@ class PostgresTransaction:
         else:
             await _change(self._connection, changes if stands is None else (*changes, stands))
 
-    async def _ask(self) -> None:
+    async def _ask(self, sql: str) -> None:  # noqa: ARG002  # it may be any
         if self._together is not None:
             await self._together.flush()
         if self._single is None:
@@ -199,7 +204,7 @@ async def _change(connection: Any, changes: Sequence[Change]) -> None:
         else:
             statements.append(_for_many_rows(sql, await _types(connection, sql)))
             arguments += ([*column] for column in zip(*rows, strict=True))
-    await connection.execute(_in_one(tuple(statements)), *arguments)
+    await connection.execute(in_one(tuple(statements)), *arguments)
 
 
 _PLACEHOLDER = re.compile(r"\$(\d+)")
@@ -216,7 +221,7 @@ async def _types(connection: Any, sql: str) -> tuple[str, ...]:
 
 
 @cache
-def _in_one(statements: tuple[str, ...]) -> str:
+def in_one(statements: tuple[str, ...]) -> str:
     """One statement that does what all of them do, with their values one after the other."""
     numbered, before = list[str](), 0
     for sql in statements:
@@ -233,7 +238,12 @@ def _for_many_rows(sql: str, types: tuple[str, ...]) -> str:
     arrays = ", ".join(f"${number}::{type}[]" for number, type in enumerate(types, start=1))
     names = ", ".join(f"value_{number}" for number in range(1, len(types) + 1))
     rows = f"unnest({arrays}) AS each ({names})"
-    sql = _PLACEHOLDER.sub(r"each.value_\1", sql)
+    return for_each_row(_PLACEHOLDER.sub(r"each.value_\1", sql), rows)
+
+
+@cache
+def for_each_row(sql: str, rows: str) -> str:
+    """A statement of `Transaction.change` that is done once for each of these rows."""
     if sql.startswith("INSERT"):
         return _VALUES.sub(rf"SELECT \1 FROM {rows}", sql)  # noqa: S608  # no value
     return sql.replace(" WHERE ", f" {'USING' if sql.startswith('DELETE') else 'FROM'} {rows} WHERE ")

@@ -22,6 +22,7 @@ from memshelf.storage.postgres_connection import (
     unconfirmed,
 )
 from memshelf.storage.postgres_transaction import PostgresTransaction, Together
+from memshelf.storage.postgres_unlocked import NeedsLockError, UnlockedTransaction
 from memshelf.storage.transaction import Announced, Script
 
 __all__ = ["Writer"]
@@ -30,17 +31,19 @@ T = TypeVar("T")
 
 _MOST_PER_COMMIT = 256
 _MOST_ATTEMPTS = 5
+_CAUTION = 16
 
 
 class _Job:
     """A script, and the caller that waits for what becomes of it."""
 
-    __slots__ = ("announced", "error", "future", "key", "result", "script")
+    __slots__ = ("announced", "error", "future", "key", "result", "script", "unlocked")
 
-    def __init__(self, script: Script[Any], key: int | None, announced: Announced) -> None:
+    def __init__(self, script: Script[Any], key: int | None, announced: Announced, *, unlocked: bool) -> None:
         self.script = script
         self.key = key
         self.announced = announced
+        self.unlocked = unlocked
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.result: object = None
         self.error: Exception | None = None
@@ -66,9 +69,12 @@ class Writer:
         self._running: list[_Job] = []
         self._wake = asyncio.Event()
         self._ending = False
+        self._with_lock = 1
+        """How many commits to come are made with a lock in any case: the first one of a connection, which shows that it
+        does not lead to a standby, the next one after one that was shared, and some after somebody else was faster."""
 
-    def run(self, script: Script[T], key: int | None, announced: Announced) -> asyncio.Future[T]:
-        job = _Job(script, key, announced)
+    def run(self, script: Script[T], key: int | None, announced: Announced, *, unlocked: bool) -> asyncio.Future[T]:
+        job = _Job(script, key, announced, unlocked=unlocked)
         self._waiting.append(job)
         self._wake.set()
         return job.future
@@ -123,7 +129,9 @@ class Writer:
         failure: MemoryStoreError | None = None
         for _ in range(_MOST_ATTEMPTS):
             try:
-                await self._commit(jobs)
+                if not await self._commit_unlocked(jobs):
+                    await self._commit(jobs)
+                    self._with_lock = max(self._with_lock - 1, int(len(jobs) > 1))
                 failure = None
             except _UndoneError as undone:
                 if len(jobs) > 1:
@@ -137,6 +145,35 @@ class Writer:
             break
         for job in jobs:
             _answer(job, job.error if failure is None else MemoryStoreError(failure.code, failure.message))
+
+    async def _commit_unlocked(self, jobs: list[_Job]) -> bool:
+        """Run and commit a job that is alone, without a lock. `False` when nothing came of it and it needs one, as does
+        whatever is not clear here."""
+        if len(jobs) > 1 or self._waiting or self._with_lock or not jobs[0].unlocked:
+            return False
+        job, connection = jobs[0], self._connection
+        transaction = UnlockedTransaction(connection)
+        try:
+            await _attempt(connection, job, transaction)
+        except Exception as error:  # noqa: BLE001  # nothing was changed, and whatever it is will show again
+            if is_lost(connection, error):
+                self._drop()
+            return False
+        if job.error is not None or not transaction.has_changes:  # what a single query has found, stood at one time
+            return transaction.asked <= 1 and not isinstance(job.error, NeedsLockError)
+        if self._waiting or connection.is_closed():  # others can share its commit; the loss can be made up for
+            return False
+        try:
+            await transaction.commit()
+        except NeedsLockError:
+            self._with_lock = _CAUTION
+            return False
+        except Exception as error:
+            if is_lost(connection, error):
+                self._drop()
+                raise unconfirmed(error) from error
+            job.error = refusal(error)
+        return True
 
     async def _commit(self, jobs: list[_Job]) -> None:
         """Run and commit the jobs, or change nothing and say why."""
@@ -210,6 +247,7 @@ class Writer:
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
+        self._with_lock = 1
         if connection is not None:
             connection.terminate()
 

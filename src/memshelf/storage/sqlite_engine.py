@@ -54,6 +54,7 @@ class SqliteEngine:
         *,
         key: int | None = None,
         announced: Announced = tuple,  # noqa: ARG002  # no way is long here
+        unlocked: bool = False,  # noqa: ARG002  # one lock is for all
     ) -> Awaitable[T]:
         return self.database.write(partial(_run, script, key=key))
 
@@ -109,6 +110,9 @@ class _Transaction:
 
     async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:  # noqa: ARG002  # it asks for one at a time
         return False
+
+    def rests_on(self, query: str, key: Sequence[object], row: Row) -> None:
+        pass
 
     def forget(self, *key: str) -> None:
         pass

@@ -49,7 +49,7 @@ class Transaction(Protocol):
     @property
     def for_update(self) -> str:
         """What ends a SELECT that keeps its rows to this transaction, so that nobody changes them before it ends.
-        Empty where there is one writer at a time."""
+        Empty where there is one writer at a time, and where a script runs without a lock."""
         ...
 
     @property
@@ -77,6 +77,11 @@ class Transaction(Protocol):
     async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:
         """Whether a query finds nothing for a key, if an engine looks that up for several scripts at once; otherwise
         `False`, and the script asks in its own way. Here `{value}` may stand for the key itself."""
+        ...
+
+    def rests_on(self, query: str, key: Sequence[object], row: Row) -> None:
+        """The script has found this row, and locked it with `for_update`, which could follow the query: see
+        `Engine.write`. The query's values are the key."""
         ...
 
     def forget(self, *key: str) -> None:
@@ -109,7 +114,14 @@ class Engine(Protocol):
         than one statement, so that no transaction is needed around it."""
         ...
 
-    def write(self, script: Script[T], *, key: int | None = None, announced: Announced = tuple) -> Awaitable[T]:
+    def write(
+        self,
+        script: Script[T],
+        *,
+        key: int | None = None,
+        announced: Announced = tuple,
+        unlocked: bool = False,
+    ) -> Awaitable[T]:
         """Run a script; when this returns, what it did is committed. Many may share one commit.
 
         `write_unconfirmed` when the commit's outcome is not known.
@@ -118,6 +130,10 @@ class Engine(Protocol):
         that no two commits wait for each other: `key` is the id of the one row that the script locks. A script
         without a key shares its commit with none where that matters. `announced` is what the script will give to
         `fetch_keyed`, with the same owner as the others of its key.
+
+        `unlocked` promises that nothing that decides on the script's changes is different while the row that it says it
+        `rests_on` stays the same, and that it changes only what it gives to `change`. Then an engine may run it without
+        a lock, and make the changes only if that row is still the same when it is locked for them.
         """
         ...
 

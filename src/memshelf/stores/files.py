@@ -58,18 +58,18 @@ class StoreFiles(StoreAccess):
     ) -> str:
         """`FileStore.write`."""
         request = Write(self._path(path), text, expected, self._described(text))
-        return await self._apply(lambda opened: self._creating(opened, request, origin, change_id))
+        return await self._apply(lambda opened: self._creating(opened, request, origin, change_id), unlocked=True)
 
     async def move(
         self, source: str, destination: str, *, expected: str, origin: Origin, change_id: str | None = None
     ) -> str:
         request = Move(self._path(source), self._path(destination), expected)
-        return await self._apply(lambda opened: self._changing(opened, request, origin, change_id))
+        return await self._apply(lambda opened: self._changing(opened, request, origin, change_id), unlocked=True)
 
     async def delete(self, path: str, *, expected: str, origin: Origin, change_id: str | None = None) -> str:
         """Also of an archived store. The answer is the version that says so."""
         request = Delete(self._path(path), expected)
-        return await self.write(lambda opened: self._changing(opened, request, origin, change_id))
+        return await self.write(lambda opened: self._changing(opened, request, origin, change_id), unlocked=True)
 
     async def restore(
         self, version_id: str, *, expected: str | None, origin: Origin, change_id: str | None = None
@@ -128,12 +128,12 @@ class StoreFiles(StoreAccess):
             yield from page
             after = page[-1].path
 
-    async def _apply(self, script: Script[str]) -> str:
+    async def _apply(self, script: Script[str], *, unlocked: bool = False) -> str:
         async def apply(opened: Opened) -> str:
             require_writable(opened.archived_at)
             return await script(opened)
 
-        return await self.write(apply)
+        return await self.write(apply, unlocked=unlocked)
 
     async def _creating(self, opened: Opened, request: Write, origin: Origin, change_id: str | None) -> str:
         """`_changing`, for what may need room for one more memory."""

@@ -51,7 +51,7 @@ class Memories(StoreAccess):
             request = Write(file_path, content, None, description)
             return await changed(opened, request, None, origin, self.shelf)
 
-        return await self.write(create, keeps=True, announced=partial(obstacles, file_path))
+        return await self.write(create, keeps=True, announced=partial(obstacles, file_path), unlocked=True)
 
     async def retrieve(self, memory_id: str, *, content: bool = True) -> Memory:
         """`content` says whether to read it as well."""
@@ -128,6 +128,7 @@ class Memories(StoreAccess):
             keeps=True,
             announced=lambda: [(CURRENT_MEMORY, (known,)), *(obstacles(file_path) if file_path is not None else ())],
             memory_id=known,
+            unlocked=True,
         )
 
     async def delete(self, memory_id: str, *, expected_sha256: str | None = None, origin: Origin) -> None:
@@ -139,7 +140,9 @@ class Memories(StoreAccess):
             await changed(opened, Delete(current.file.path, current.file.version), current, origin, self.shelf)
 
         known = askable(memory_id)
-        await self.write(delete, keeps=True, announced=lambda: [(CURRENT_MEMORY, (known,))], memory_id=known)
+        await self.write(
+            delete, keeps=True, announced=lambda: [(CURRENT_MEMORY, (known,))], memory_id=known, unlocked=True
+        )
 
 
 async def _listed(opened: Opened, directory: str, start: str, most: int) -> list[Memory | Prefix]:

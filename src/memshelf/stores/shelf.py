@@ -126,10 +126,11 @@ class StoreAccess:
         keeps: bool = False,
         announced: Announced = tuple,
         memory_id: str | None = None,
+        unlocked: bool = False,
     ) -> T:
         """`keeps` promises that `Opened` says how the store stands after the script: then the next script that shares
-        its commit need not ask for it. `announced` is as in `Engine.write`. `memory_id` is the memory that the script
-        begins with, so that it may come with the store."""
+        its commit need not ask for it. `announced` and `unlocked` are as in `Engine.write`. `memory_id` is the memory
+        that the script begins with, so that it may come with the store."""
         key = await self.shelf.memory_id(self.workspace_id, self.store_id)
 
         async def write(transaction: Transaction) -> T:
@@ -140,7 +141,7 @@ class StoreAccess:
                 transaction.left = _Left(self.workspace_id, self.store_id, row, head, opened.archived_at)
             return result
 
-        return await self.shelf.engine.write(write, key=key, announced=announced)
+        return await self.shelf.engine.write(write, key=key, announced=announced, unlocked=unlocked)
 
     async def erase(self, script: Callable[[Opened], Awaitable[T]]) -> T:
         async def erase(transaction: Transaction) -> T:
@@ -164,6 +165,7 @@ class StoreAccess:
                 pass  # it waited for another's change, and saw the memory as it was before: now it need not wait
         if row is None:
             raise no_such_store(self.store_id)
+        transaction.rests_on(_store(transaction.heads, ""), values, row[:6])
         id, epoch, seq, link, files, archived_at, *seen_and_current = row
         archived = from_micros(archived_at) if archived_at is not None else None
         memory = Memory(transaction, id, Head(epoch, seq, link, files))

@@ -132,10 +132,14 @@ class Memory:
         return self.stands or await self._head("")
 
     async def locked(self) -> Head:
-        """`head`, which nobody else moves before this transaction ends: what changes a memory begins here."""
-        if self.stands is None:
-            self.stands = await self._head(self.transaction.for_update)
-        return self.stands
+        """`head`, which nobody else moves before the changes that follow: what changes a memory begins here."""
+        return self.stands or self._locked(await self._head(self.transaction.for_update))
+
+    def _locked(self, head: Head) -> Head:
+        row = head.epoch, head.seq, head.link, head.files
+        self.transaction.rests_on(_select_head(self.transaction.heads, ""), (self.id,), row)
+        self.stands = head
+        return head
 
     async def _head(self, lock: str) -> Head:
         row = await self.one(_select_head(self.transaction.heads, lock))
@@ -157,7 +161,7 @@ class Memory:
             if link == seen:
                 break
             # It waited for another's change, and saw the files as they were before: now it need not wait.
-        self.stands = Head(epoch, seq, link, files)
+        self._locked(Head(epoch, seq, link, files))
         if version_id is None:
             return None
         return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at, changed_at)

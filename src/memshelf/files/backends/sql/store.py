@@ -185,13 +185,20 @@ class SqlFileStore:
         return await self._write(
             lambda memory: changes.apply(memory, request, origin, self._mint),
             partial(changes.announced, request, origin),
+            unlocked=True,
         )
 
     async def _read(self, query: Callable[[Memory], Coroutine[Any, Any, _T]], *, single: bool = False) -> _T:
         memory_id = self._known() or await self._open()
         return await self._engine.read(lambda transaction: query(Memory(transaction, memory_id)), single=single)
 
-    async def _write(self, change: Callable[[Memory], Coroutine[Any, Any, _T]], announced: Announced = tuple) -> _T:
+    async def _write(
+        self,
+        change: Callable[[Memory], Coroutine[Any, Any, _T]],
+        announced: Announced = tuple,
+        *,
+        unlocked: bool = False,
+    ) -> _T:
         memory_id = self._known() or await self._open()
 
         async def write(transaction: Transaction) -> _T:
@@ -201,7 +208,7 @@ class SqlFileStore:
             transaction.left = memory.stands
             return result
 
-        return await self._engine.write(write, key=memory_id, announced=announced)
+        return await self._engine.write(write, key=memory_id, announced=announced, unlocked=unlocked)
 
     async def _erase(self, change: Callable[[Memory], Coroutine[Any, Any, _T]]) -> _T:
         memory_id = self._known() or await self._open()
