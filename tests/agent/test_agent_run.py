@@ -17,12 +17,15 @@ from pydantic_ai import (
     AgentSpec as UpstreamSpec,
     BinaryContent,
     FunctionToolset,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     RunContext,
     RunUsage,
     SystemPromptPart,
     TextPart,
+    Tool,
+    ToolCallPart,
     ToolReturn,
     ToolReturnPart,
     UsageLimits,
@@ -35,6 +38,7 @@ from pydantic_ai.models.test import TestModel
 from scripted import Script, call, contexts, returns, said
 
 from memshelf import (
+    Agent,
     AgentSpec,
     FileMemoryCapability,
     FileMount,
@@ -613,6 +617,21 @@ def test_messages_of_a_newer_format_are_refused_by_name():
     newer = state.model_dump_json().replace('"format_version":1', '"format_version":2')
     with pytest.raises(ValueError, match=r"format 2 by a newer memshelf.*Upgrade memshelf"):
         HarnessState.model_validate_json(newer)
+
+
+@pytest.mark.parametrize("listed", [["a\udcff.txt", "🍵"], {"names\ud800": ["a\udcff.txt"]}, "a\udcff.txt"])
+async def test_a_lone_surrogate_is_no_end_of_a_thread_and_of_no_result(listed):
+    script = Script(ToolCallPart("ls", {}), "one \ud800", "two")
+    agent = Agent(script.model, tools=[Tool(lambda: listed, name="ls")], add_history_to_context=True)
+    first = await agent.run("list \ud800")
+    stored = HarnessState.model_validate_json(first.state.model_dump_json())
+    second = await agent.run("go on", previous_state=stored)
+    assert (first.output, second.output) == ("one \ud800", "two")
+    for request in script.requests:
+        assert "list \ufffd" in ModelMessagesTypeAdapter.dump_json(request).decode()
+    for message in stored.messages:
+        assert all(part.outcome == "success" for part in message.parts if isinstance(part, ToolReturnPart))
+    assert "\ufffd.txt" in second.state.model_dump_json()
 
 
 def test_a_thread_of_another_program_does_not_pass_for_an_empty_one_and_is_not_repeated():

@@ -171,6 +171,7 @@ async def test_a_lone_surrogate_in_a_tools_result_does_not_end_its_session(log, 
         assert "\ufffd" in ModelMessagesTypeAdapter.dump_json(request).decode()
     assert all("\ufffd" in str(part.content) for request in script.requests for part in returns(request))
     assert log.load()[0]["content"] == "list \ud800", "the log keeps what was said"
+    assert "list \ufffd" in session_state(log).model_dump_json()
     assert "\\udcff" in json.dumps(log.load()[2]["content"])
 
 

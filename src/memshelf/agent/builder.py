@@ -10,6 +10,7 @@ from pydantic_ai.capabilities import AbstractCapability, AgentCapability
 from pydantic_ai.models import Model
 from pydantic_ai.output import OutputSpec
 
+from memshelf.agent.capabilities.sendable import SendableRequests
 from memshelf.agent.permissions import ToolPermissionCapability, ToolPermissions
 from memshelf.agent.run import Executable
 from memshelf.agent.spec import AgentSpec
@@ -85,7 +86,7 @@ def pydantic_agent(
         spec.model_copy(update={"model": None}),
         # Not seen by the model: it lets a run end with calls that wait for an answer.
         output_type=[*outputs, DeferredToolRequests],
-        capabilities=[*capabilities, *gate],
+        capabilities=[*capabilities, *gate, SendableRequests()],
         defer_model_check=True,
         **options,
     )

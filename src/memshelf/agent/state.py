@@ -7,9 +7,11 @@ from typing import Any, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 from pydantic_ai import DeferredToolRequests, ModelMessage, RunContext, ToolCallPart
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_core import PydanticSerializationError
 from typing_extensions import override
 
 from memshelf.agent.permissions import TOOL_ID
+from memshelf.agent.sendable import sound_value
 from memshelf.agent.storable import storable
 
 __all__ = ["STATE_FORMAT", "HarnessState", "PendingCall", "ThreadCapability", "pending_calls", "thread_state"]
@@ -38,8 +40,8 @@ class HarnessState(BaseModel):
     Comes from `result.state`, and goes back in as `previous_state`. `model_dump_json` and `model_validate_json` are a
     round trip, also between machines and to later versions. A state of a newer format is refused, and so is a document
     with other fields, as another program's: it must not pass for a thread without messages. The messages are valid for
-    every provider: only the calls in `pending` are unanswered, and a text stands for what a tool returned
-    that is no JSON. It holds the conversation as it is, secrets included.
+    every provider: only the calls in `pending` are unanswered, a text stands for what a tool returned that is no JSON,
+    and U+FFFD for a lone surrogate. It holds the conversation as it is, secrets included.
     """
 
     model_config = ConfigDict(
@@ -67,6 +69,18 @@ class HarnessState(BaseModel):
             )
         return data
 
+    @override
+    def model_dump_json(self, **options: Any) -> str:  # Any: Pydantic's own
+        """This thread as JSON."""
+        try:
+            return super().model_dump_json(**options)
+        except PydanticSerializationError:  # a session log keeps what no JSON in UTF-8 can hold
+            kept = sound_value(self.capability_state)
+            messages = [storable(message) for message in self.messages]
+            return BaseModel.model_dump_json(
+                self.model_copy(update={"messages": messages, "capability_state": kept}), **options
+            )
+
     def following(
         self,
         messages: list[ModelMessage],
@@ -78,7 +92,7 @@ class HarnessState(BaseModel):
         return self.model_copy(
             update={
                 "messages": [each if id(each) in before else storable(each) for each in messages],
-                "capability_state": capability_state,
+                "capability_state": sound_value(capability_state),
                 "pending": pending_calls(requests) if requests is not None else [],
             }
         )
@@ -113,7 +127,7 @@ def pending_calls(requests: DeferredToolRequests) -> list[PendingCall]:
             tool_call_id=call.tool_call_id,
             tool_id=named,
             name=call.tool_name,
-            args=call.args_as_dict(),
+            args=sound_value(call.args_as_dict()),
             kind=kind,
         )
 

@@ -9,21 +9,24 @@ from pydantic_ai import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, To
 from pydantic_ai.messages import ModelRequestPart
 from pydantic_core import to_jsonable_python
 
+from memshelf.agent.sendable import sendable, sound_value
+
 __all__ = ["storable"]
 
 
 def storable(message: ModelMessage) -> ModelMessage:
-    """The message itself, or, where it holds what is no JSON, a copy in which a text stands for that.
+    """The message itself, or, where it holds what is no JSON, a copy in which a text stands for that, and U+FFFD for
+    each lone surrogate.
 
     A tool may return anything. What no model can be sent fails the run in which it was returned; left in the thread, it
     would fail every later one too, and keep the thread from being stored. A model learns of the copy that the call was
     made, and that its result is lost.
     """
-    if _is_json(message):
+    if _is_json(message) or _is_json(message := sendable(message)):
         return message
     if isinstance(message, ModelRequest):
         message = replace(message, parts=[_part(part) for part in message.parts])
-    return message if _is_json(message) else replace(message, metadata=_named(message.metadata))
+    return message if _is_json(message) else replace(message, metadata=sound_value(_named(message.metadata)))
 
 
 def _part(part: ModelRequestPart) -> ModelRequestPart:

@@ -1,55 +1,55 @@
-"""Messages as a request can carry them."""
+"""Requests that every provider can carry."""
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass, replace
-from datetime import datetime
-from operator import is_
-from typing import Any
+import copy
+from dataclasses import replace
 
-from pydantic import BaseModel
-from pydantic_ai import ModelMessage
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.models import ModelRequestContext
+from typing_extensions import override
 
-from memshelf.untrusted import is_sound, sound
+from memshelf.agent.capabilities.session import HAS_ATTEMPTS, SessionLogCapability
+from memshelf.agent.sendable import Sendable
 
-__all__ = ["sendable"]
-
-_SENT = ("parts", "instructions")
-
-
-def sendable(message: ModelMessage) -> ModelMessage:
-    """The message with U+FFFD in the place of lone surrogates, as in the name of a file that is no UTF-8; the message
-    itself if it has none.
-
-    A provider fails on them, and would again with every later request of a session.
-    """
-    try:
-        changed = {name: new for name in _SENT if (new := _sound(held := getattr(message, name, None))) is not held}
-    except RecursionError:  # nested so deeply that no provider takes it either
-        return message
-    return replace(message, **changed) if changed else message
+__all__ = ["SendableRequests"]
 
 
-def _sound(value: Any) -> Any:  # Any: what tools return and are called with
-    match value:
-        case str():
-            return value if value.isascii() or is_sound(value) else sound(value)
-        case None | int() | float() | bytes() | datetime():
-            return value  # said here, since these are what most of a message is
-        case list() | tuple():
-            items = [_sound(item) for item in value]
-            return value if all(map(is_, items, value)) else items
-        case dict():
-            pairs = {_sound(key): _sound(item) for key, item in value.items()}
-            unchanged = all(map(is_, pairs, value)) and all(map(is_, pairs.values(), value.values()))
-            return value if unchanged else pairs
-        case _ if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "__dict__"):
-            return replace(value, **changed) if (changed := _changed(value)) else value
-        case BaseModel():
-            return value.model_copy(update=changed) if (changed := _changed(value)) else value
-        case _:
-            return value
+class SendableRequests(AbstractCapability[object]):
+    """Sends U+FFFD in the place of lone surrogates, as a session log does. The run goes on with what was said."""
 
+    def __init__(self) -> None:
+        self._sent = Sendable()
 
-def _changed(value: Any) -> dict[str, Any]:
-    return {name: new for name, held in vars(value).items() if (new := _sound(held)) is not held}
+    @classmethod
+    @override
+    def get_serialization_name(cls) -> str | None:
+        return None
+
+    @override
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(position="innermost")  # whatever the others put into a request
+
+    @override
+    async def for_run(self, ctx: RunContext[object]) -> AbstractCapability[object]:
+        run = copy.copy(self)
+        run.__dict__ |= {"_sent": Sendable()}
+        return run
+
+    @override
+    async def before_model_request(
+        self, ctx: RunContext[object], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        return request_context if HAS_ATTEMPTS else await self.prepare_model_request(ctx, request_context)
+
+    @override
+    async def prepare_model_request(
+        self, ctx: RunContext[object], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        if any(isinstance(each, SessionLogCapability) for each in ctx.capabilities.values()):
+            return request_context  # it has done so, or will
+        if not HAS_ATTEMPTS:
+            asked = ctx.messages[-1]
+            asked.run_id = asked.run_id or ctx.run_id  # as the framework does next
+        return replace(request_context, messages=self._sent.of(request_context.messages))

@@ -32,21 +32,22 @@ from pydantic_ai.messages import repair_messages
 from pydantic_ai.models import ModelRequestContext
 from typing_extensions import override
 
-from memshelf.agent.capabilities.sendable import sendable
 from memshelf.agent.capabilities.session_rows import Replayed, is_system_prompt, messages_of, rows_of
 from memshelf.agent.capabilities.single import SingleCapability
 from memshelf.agent.capabilities.summaries import made_after, resumed
+from memshelf.agent.sendable import Sendable
 from memshelf.agent.state import HarnessState, PendingCall, pending_calls, thread_state
 from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.threads.log import SessionLog
 from memshelf.threads.rows import Row, strings, texts
 
-__all__ = ["SessionLogCapability", "session_state"]
+__all__ = ["HAS_ATTEMPTS", "SessionLogCapability", "session_state"]
+
+HAS_ATTEMPTS = hasattr(AbstractCapability, "prepare_model_request")  # the oldest supported Pydantic AI has not
 
 _LOG = logging.getLogger(__name__)
 _PENDING = TypeAdapter(list[PendingCall])
-_HAS_ATTEMPTS = hasattr(AbstractCapability, "prepare_model_request")  # the oldest supported Pydantic AI has not
 
 
 class SessionLogCapability(SingleCapability):
@@ -67,7 +68,7 @@ class SessionLogCapability(SingleCapability):
     def __init__(self, log: SessionLog) -> None:
         self.log = checked_argument("log", log, SessionLog)
         self._rows: dict[int, tuple[ModelMessage, list[Row]]] = {}  # by the identity of the message, which it keeps
-        self._sent: dict[int, tuple[ModelMessage, ModelMessage]] = {}  # likewise, with what a request carries of it
+        self._sent = Sendable()
         self._history: Sequence[ModelMessage] = ()
         self._instructions: str | None = None
         self._all_is_new = False
@@ -86,7 +87,7 @@ class SessionLogCapability(SingleCapability):
     @override
     async def for_run(self, ctx: RunContext[object]) -> AbstractCapability[object]:
         run = copy.copy(self)
-        run.__dict__ |= {"_rows": {}, "_sent": {}, "_history": (), "_instructions": None, "_writing": Lock()}
+        run.__dict__ |= {"_rows": {}, "_sent": Sendable(), "_history": (), "_instructions": None, "_writing": Lock()}
         return run
 
     @override
@@ -111,7 +112,7 @@ class SessionLogCapability(SingleCapability):
     async def before_model_request(
         self, ctx: RunContext[object], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        if _HAS_ATTEMPTS:
+        if HAS_ATTEMPTS:
             return request_context
         asked = ctx.messages[-1]
         asked.run_id = asked.run_id or ctx.run_id  # as the framework does next
@@ -122,9 +123,7 @@ class SessionLogCapability(SingleCapability):
         self, ctx: RunContext[object], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         await self._log(ctx)  # the request as all capabilities have left it
-        sent = [self._sendable(message) for message in request_context.messages[:-1]]
-        sent += map(sendable, request_context.messages[-1:])  # which may still change
-        return replace(request_context, messages=sent)
+        return replace(request_context, messages=self._sent.of(request_context.messages))
 
     @override
     async def before_tool_execute(
@@ -132,12 +131,6 @@ class SessionLogCapability(SingleCapability):
     ) -> ValidatedToolArgs:
         self._require_that_it_goes_on()
         return args
-
-    def _sendable(self, message: ModelMessage) -> ModelMessage:
-        known = self._sent.get(id(message))
-        if known is None:
-            known = self._sent[id(message)] = (message, sendable(message))
-        return known[1]
 
     async def write_boundary(
         self, ctx: RunContext[object], summary: str, gone: Sequence[ModelMessage], kept: Sequence[ModelMessage]
