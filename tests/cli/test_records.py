@@ -9,6 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -426,3 +427,17 @@ async def test_a_postgresql_database_holds_records_too(postgres_server, tmp_path
     assert added.code == 0
     found = await asyncio.to_thread(program, "records", "search", "tea", *place)
     assert found.text.endswith("Likes tea.\n")
+
+
+def test_yesterday_is_a_day_of_the_local_time_zone_also_when_clocks_are_changed(run, monkeypatch):
+    try:
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setenv("TZ", "America/New_York")
+            time.tzset()
+            for text, at in (("late", "2026-10-31T23:30-04:00"), ("early", "2026-11-01T00:30-04:00")):
+                run("records", "add", f"standup {text}", "--at", at, "--memory", "r.db")
+            search = ("records", "search", "What standup was there yesterday?", "--memory", "r.db", "--json", "--now")
+            for now, found in (("2026-11-01T12:00-05:00", "late"), ("2026-11-02T12:00-05:00", "early")):
+                assert run(*search, now).json["records"][0]["text"] == f"standup {found}"
+    finally:
+        time.tzset()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, strategies as st
 
+from memshelf.records.backends.in_process import InProcessRecordStore
 from memshelf.records.retrieval.days import Stretch
+from memshelf.records.retrieval.offsets import offsets_of
 from memshelf.records.retrieval.times import closeness, read_times
 
 TODAY = date(2025, 11, 15)  # a Saturday
@@ -158,3 +161,70 @@ def test_closeness_fades_outside_and_a_day_says_more_than_a_year():
 def test_no_text_breaks_the_reading(text):
     for each in read_times(text, TODAY, [1, 2025, 9999]).stretches:
         assert 1 <= each.first <= each.last
+
+
+_NEW_YORK = ZoneInfo("America/New_York")
+
+
+class _NeverHashed(tzinfo):
+    """As some packages make time zones: one that is no key of a dictionary."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return self is other
+
+    def utcoffset(self, dt):
+        return _NEW_YORK.utcoffset(dt)
+
+    def dst(self, dt):
+        return _NEW_YORK.dst(dt)
+
+    def fromutc(self, dt):
+        return _NEW_YORK.fromutc(dt.replace(tzinfo=_NEW_YORK)).replace(tzinfo=self)
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        UTC, timezone(timedelta(hours=5, minutes=45)), _NEW_YORK, _NeverHashed(), ZoneInfo("Australia/Lord_Howe"),
+        ZoneInfo("Africa/Casablanca"), ZoneInfo("Asia/Shanghai"), ZoneInfo("Pacific/Apia"),
+    ],
+    ids=lambda zone: getattr(zone, "key", type(zone).__name__),
+)  # fmt: skip
+def test_the_days_of_a_zone_are_its_own_also_where_clocks_are_changed(zone):
+    first, last = datetime(2010, 12, 1, tzinfo=UTC), datetime(2012, 12, 1, tzinfo=UTC)
+    offsets = offsets_of(zone, first.toordinal(), last.toordinal())
+    moment, step = first, timedelta(minutes=29)
+    while moment < last:
+        expected = moment.astimezone(zone).utcoffset()
+        assert offsets.at(round(moment.timestamp()) * 1_000_000) == expected // timedelta(microseconds=1), moment
+        moment += step
+
+
+def test_the_offsets_of_no_days_and_of_all_days_are_there():
+    for first, last in ((1 << 40, -(1 << 40)), (1, date.max.toordinal())):
+        offsets = offsets_of(_NEW_YORK, first, last)
+        assert len(offsets.values) == len(offsets.changes) + 1
+
+
+@pytest.mark.parametrize(
+    ("now", "yesterday"),
+    [
+        (datetime(2026, 11, 1, 12, tzinfo=_NEW_YORK), ["the 31st at night"]),
+        (datetime(2026, 11, 2, 12, tzinfo=_NEW_YORK), ["the first at night", "the first, early"]),
+    ],
+)
+async def test_yesterday_begins_and_ends_at_midnight_when_clocks_are_changed(now, yesterday):
+    """On the first of November, New York's day has 25 hours."""
+    async with InProcessRecordStore(embedder=None) as store:
+        for text, at in (
+            ("the 31st at night", datetime(2026, 10, 31, 23, 30, tzinfo=_NEW_YORK)),
+            ("the first, early", datetime(2026, 11, 1, 0, 30, tzinfo=_NEW_YORK)),
+            ("the first at night", datetime(2026, 11, 1, 23, 30, tzinfo=_NEW_YORK)),
+            ("the second, early", datetime(2026, 11, 2, 0, 30, tzinfo=_NEW_YORK)),
+        ):
+            await store.add(f"standup on {text}", at=at)
+        found = await store.search("What standup was there yesterday?", limit=4, now=now)
+    best = [each.text.removeprefix("standup on ") for each in found if each.score == found[0].score]
+    assert sorted(best) == yesterday

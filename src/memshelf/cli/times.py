@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import click
 
 from memshelf.cli import render
 
 __all__ = ["here", "parsed", "shown"]
+
+
+class _Here(tzinfo):
+    """The local time zone, also on days when its clocks are set otherwise than at the time that it is asked of."""
+
+    def utcoffset(self, dt: datetime | None) -> timedelta | None:
+        return dt.replace(tzinfo=None).astimezone().utcoffset() if dt is not None else None
+
+    def dst(self, _: datetime | None, /) -> timedelta | None:
+        return None
+
+    def tzname(self, _: datetime | None, /) -> str | None:
+        return None
+
+    def fromutc(self, dt: datetime) -> datetime:
+        return dt.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
 
 
 def shown(time: datetime) -> str:
@@ -22,7 +38,7 @@ def here(text: str | None, hint: str) -> datetime:
     """The same in the local time zone, whose days "yesterday" means; now for `None`."""
     time = parsed(text, hint) if text is not None else datetime.now(UTC)
     try:
-        return time.astimezone()
+        return time.astimezone(_Here())
     except (ValueError, OverflowError):  # the ends of the calendar
         return time
 

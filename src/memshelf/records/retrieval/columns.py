@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.days import EPOCH_DAY, MICROS_A_DAY
 from memshelf.records.retrieval.index import RecordIndex
+from memshelf.records.retrieval.offsets import Offsets
 from memshelf.records.retrieval.vectors import Floats
 
 __all__ = ["Columns", "Slots", "saturated"]
@@ -44,9 +45,11 @@ class Columns:
             whole = np.bincount(self.threads[living], lengths[living], index.thread_count).astype(np.float32)
             self.thread_norms = _norms(whole, whole[whole > 0])
 
-    def days(self, offset: int) -> NDArray[np.int64]:
-        """The proleptic ordinal of each record's day, `offset` microseconds east of UTC."""
-        return (self._at + offset) // MICROS_A_DAY + EPOCH_DAY
+    def days(self, offsets: Offsets) -> NDArray[np.int64]:
+        """The proleptic ordinal of each record's day in a time zone."""
+        values = np.array(offsets.values, np.int64)
+        there = np.searchsorted(np.array(offsets.changes, np.int64), self._at, side="right")
+        return (self._at + values[there]) // MICROS_A_DAY + EPOCH_DAY
 
     def _reached(self) -> list[Slots]:
         """For each slot, the ones up to `PASSAGE_REACH` turns before and after it."""

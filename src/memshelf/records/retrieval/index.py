@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memshelf.records.retrieval.days import EPOCH_DAY, MICROS_A_DAY
+from memshelf.records.retrieval.offsets import Offsets
 from memshelf.records.retrieval.postings import Postings
 from memshelf.records.retrieval.terms import TERM_BYTES
 
@@ -82,9 +83,9 @@ class RecordIndex:
     def slot(self, key: int) -> int | None:
         return self._slots.get(key)
 
-    def day(self, slot: int, offset: int) -> int:
-        """The proleptic ordinal of a record's day, `offset` microseconds east of UTC."""
-        return (self.at[slot] + offset) // MICROS_A_DAY + EPOCH_DAY
+    def day(self, slot: int, offsets: Offsets) -> int:
+        """The proleptic ordinal of a record's day in a time zone."""
+        return (self.at[slot] + offsets.at(self.at[slot])) // MICROS_A_DAY + EPOCH_DAY
 
     def recency(self, slot: int) -> int:
         """How new what a record says is: when it happened, or when it was last put in other words."""

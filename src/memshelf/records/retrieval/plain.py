@@ -58,7 +58,7 @@ class PlainScorer:
         return scores
 
     def _timely(self, slot: int, sentence: Sentence) -> float:
-        return closeness(self._index.day(slot, sentence.offset), sentence.times)
+        return closeness(self._index.day(slot, sentence.offsets), sentence.times)
 
     def _named(self, sentence: Sentence) -> dict[int, float]:
         """How much the days that records name are those that the sentence asks for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
+from memshelf.records.retrieval.offsets import Offsets, offsets_of
 from memshelf.records.retrieval.terms import (
     Asked,
     asks_with,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Meaning", "Question", "Sentence", "asked", "understand", "wall_clock"]
 
+_NOWHERE = Offsets((), (0,))
 _MOST_TERMS = 256
 _SHORTEST = 3
 _FEW_DAYS = 7
@@ -53,15 +55,15 @@ class Meaning:
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """`terms` are the words by their hashes; `times` the days that the sentence names where it is asked, `named` the
-    terms of these in texts, each with how much it says, and `about` the words besides them, if it names any; `offset`
-    microseconds east of UTC; `dated` that it names a day of the calendar; `speaker` the id of the one speaker whom it
+    terms of these in texts, each with how much it says, and `about` the words besides them, if it names any; `offsets`
+    are those of the time zone; `dated` that it names a day of the calendar; `speaker` the id of the one speaker whom it
     names; `speaks_of_somebody` that it is about a person; `asks` that it ends with a question mark."""
 
     terms: dict[int, Asked]
     times: list[Stretch]
     named: dict[int, float]
     about: list[int]
-    offset: int
+    offsets: Offsets
     dated: bool
     speaker: int | None
     speaks_of_somebody: bool
@@ -134,7 +136,7 @@ def _sentence(
         times,
         {term_hash(term): says for term, says in (named_days(few, weekdays) if of_days else {}).items()},
         about[:_MOST_TERMS],
-        (now.utcoffset() or timedelta()) // timedelta(microseconds=1),
+        offsets_of(now.tzinfo or UTC, *index.days()) if times else _NOWHERE,
         dated,
         named[0] if len(named) == 1 else None,
         bool(named) or _SOMEBODY.search(text) is not None,

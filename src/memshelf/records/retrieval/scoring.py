@@ -73,7 +73,7 @@ class Scorer:
         scores += weights.ASKING * part * columns.asks
         timely = np.zeros(len(scores), np.float32)
         if sentence.times:
-            timely = _in_time(columns.days(sentence.offset), sentence.times)
+            timely = _in_time(columns.days(sentence.offsets), sentence.times)
         timeliest, told = float((timely * columns.alive).max()), False
         if not alone and sentence.times:  # a time that most records are of would hide what the other sentences say
             timely -= np.median(timely[columns.alive])
