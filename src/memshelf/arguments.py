@@ -28,7 +28,9 @@ def checked_argument(name: str, value: T, *kinds: type | None) -> T:
 
     A truth value is no number here, a text no sequence, and a class no object that has its methods.
     """
-    if not any(value is None if kind is None else _is_a(kind, value) for kind in kinds):
+    if type(value) in kinds or (value is None and None in kinds):  # nearly always, and quick where it is a write's
+        return value
+    if not any(kind is not None and _is_a(kind, value) for kind in kinds):
         *others, last = names = ["None" if kind is None else kind.__name__ for kind in kinds]
         wanted = f"{', '.join(others)} or {last}" if others else last
         given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
