@@ -441,3 +441,12 @@ def test_yesterday_is_a_day_of_the_local_time_zone_also_when_clocks_are_changed(
                 assert run(*search, now).json["records"][0]["text"] == f"standup {found}"
     finally:
         time.tzset()
+
+
+@pytest.mark.parametrize("rest", ['{"text":"tea"}\n\n{"text":"coffee"}\n', '[{"text":"tea"},\n{"text":"coffee"}]'])
+def test_lines_of_nothing_before_the_first_record_are_no_damage(run, rest):
+    Path("records.jsonl").write_text(f"\n \r\n{rest}")
+    assert run("records", "import", "records.jsonl", "--memory", "r.db", "--json").json["added"] == 2
+    Path("records.jsonl").write_text(f"\n\n{rest}{{")
+    refused = run("records", "import", "records.jsonl", "--memory", "r.db")
+    assert "Line 6 is no JSON" in refused.err if rest.startswith("{") else "Line 4 is no JSON" in refused.err

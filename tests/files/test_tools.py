@@ -192,6 +192,14 @@ async def test_a_lost_delete_is_not_tried_again():
     assert (await store.read("a")).text == "coffee"
 
 
+async def test_who_quotes_other_line_ends_is_told_of_those_of_the_file():
+    tools, _ = _tools()
+    await tools.create("user", "a.md", "tea\r\ngreen\r\n", origin=ORIGIN)
+    for quoted, told in (("tea\ngreen", True), ("coffee\ngreen", False)):
+        error = await refused("no_match", tools.edit("user", "a.md", quoted, "x", origin=ORIGIN))
+        assert ("Lines of this file end with \\r\\n." in error.message) == told
+
+
 async def test_concurrent_edits_of_different_lines_are_all_kept():
     tools, store = _tools(_Plain(lambda store: asyncio.sleep(0)), write_retries=100)
     await store._store.write("a", "".join(f"line {n:02d}\n" for n in range(20)), expected=None, origin=ORIGIN)

@@ -79,10 +79,12 @@ async def edit(
         current = _existing(current, path)
         count = _occurrences(current.text, old)
         if count == 0:
+            quoted = "\n" in old and old.replace("\n", "\r\n") in current.text
+            ends = " Lines of this file end with \\r\\n." if quoted else ""
             raise MemoryStoreError(
                 "no_match",
-                f"The text to replace does not occur in {path}; nothing changed. Read the current content and decide "
-                "again.",
+                f"The text to replace does not occur in {path}; nothing changed.{ends} Read the current content and "
+                "decide again.",
                 current=current,
             )
         if count > 1:

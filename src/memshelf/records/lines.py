@@ -74,16 +74,19 @@ def read_lines(stream: IO[bytes], *, origin: Origin, max_chars: int, user: str |
     `origin`. With `user`, only those whose `user_id` it is. `invalid_file` names the line, or the record of a document,
     that is not as it must be.
     """
-    head = _line(stream, 1)
-    for place, item in _lines(stream, head) if _is_record(head) else _members(head + stream.read(_LONGEST_DOCUMENT)):
+    number, head = 1, _line(stream, 1)
+    while head and not head.strip():
+        number, head = number + 1, _line(stream, number + 1)
+    alone = _is_record(head)
+    whole = b"" if alone else b"\n" * (number - 1) + head + stream.read(_LONGEST_DOCUMENT)
+    for place, item in _lines(stream, head, number) if alone else _members(whole):
         if not isinstance(item, dict):
             raise _damaged(f"{place} is no JSON object. {_EXPECTED}")
         if user is None or item.get("user_id") == user:
             yield _read(item, place, origin, max_chars)
 
 
-def _lines(stream: IO[bytes], line: bytes) -> Iterator[tuple[str, Any]]:
-    number = 1
+def _lines(stream: IO[bytes], line: bytes, number: int) -> Iterator[tuple[str, Any]]:
     while line:
         if line.strip():
             yield f"Line {number}", _parsed(line.rstrip(b"\r\n"), number)
