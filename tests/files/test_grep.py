@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from itertools import repeat
 
@@ -30,7 +31,6 @@ def _refusal(call):
         "a{1000000,}?",
         "[ab]{1000000}",
         "(?:ab){1000000}",
-        "(?:ab){ 1000000 }",
         "(?:(?:a{100}){100}){100}",
         "(?:(?:a{100})+){100}{100}",
         "[a[b](c{999}]){999}",
@@ -59,6 +59,29 @@ def test_a_pattern_that_its_compiler_would_write_out_a_million_times_is_refused(
 def test_patterns_that_people_write_are_not_refused(pattern, line):
     found, _ = grep.search([FileText("a.md", line, "v")], _compiled(pattern), 1)
     assert [match.text for match in found] == [line]
+
+
+LINES = ["Hello {d}", "Hello", "tea{e}", "te", "x{i}", "f(){s}", "{", "}", "{}", "aa", "aaa", "a{1,2}", "é"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["Hello {d}", "tea{e}", "(te){e<=1}", "{s}", "x{i}", r"f\(\){s}", "{", "}", "{}", "a{2}", "a{3,}", "^a{,2}$",
+     "a{,}", "a{ 1000000 }", r"a\{1,2}", r"\\{d}|aaa", "[{]e", "a{1 }", "a{e}?", "{{"],
+)  # fmt: skip
+def test_a_brace_that_repeats_nothing_is_a_brace(pattern):
+    wanted = [line for line in LINES if re.search(pattern, line, re.IGNORECASE)]
+    compiled = grep.Pattern.compile(pattern, regex=True, case_sensitive=False)
+    found, _ = grep.search([FileText("a.md", "\n".join(LINES), "v")], compiled, 50)
+    assert [match.text for match in found] == wanted
+
+
+def test_letters_can_be_named_by_what_they_are():
+    compiled = grep.Pattern.compile(
+        r"^\p{Lu}\P{L}\N{LATIN SMALL LETTER E WITH ACUTE}{2}$", regex=True, case_sensitive=True
+    )
+    found, _ = grep.search([FileText("a.md", "A1éé\na1éé\nA1é", "v")], compiled, 5)
+    assert [match.line for match in found] == [1]
 
 
 @pytest.mark.parametrize("regex", [True, False])

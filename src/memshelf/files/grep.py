@@ -29,6 +29,8 @@ _SECONDS_A_CHAR = 0.5e-6
 _UNROLLED_ITEMS = 100_000
 
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
+_NO_COUNT = re.compile(r"\\(?:[NPp]\{[^{}]*\}|.)|(\{)(?!(?:\d+|\d*,\d*)\})", re.DOTALL)
+"""A brace that repeats nothing. To `regex` it allows for errors, so that `{d}` would find a line without it."""
 _UNSUPPORTED = re.compile(r"\(\?(?:R|&|P>|[+-]?\d|[a-zA-Z01-]*x[a-zA-Z01-]*[:)])")
 _REPEATED = re.compile(r"\{\s*(\d+)")
 _SET = re.compile(r"\[\^?\]?[^\]]*\]")
@@ -51,6 +53,7 @@ class Pattern:
         if len(pattern) > PATTERN_CHARS:
             raise MemoryStoreError("invalid_pattern", f"A pattern has at most {PATTERN_CHARS} characters.")
         if regex:
+            pattern = _NO_COUNT.sub(lambda found: r"\{" if found[1] else found[0], pattern)
             _require_modest(pattern)
         flags = 0 if case_sensitive else rx.IGNORECASE
         try:
