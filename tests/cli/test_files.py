@@ -336,3 +336,27 @@ def test_a_memory_that_may_not_be_read_or_written_is_named_and_its_inside_is_not
         3,
         ["error: unavailable: The system refuses: Permission denied; nothing changed.", advice],
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (("files", "create", "a.md", "-", "-m", "a.db"), ("files", "view", "a.md", "-m", "a.db")),
+        (("records", "add", "-", "-m", "a.db"), ("records", "export", "-", "-m", "a.db")),
+        (("workspace", "add", "tea", "-"), ("workspace", "show", "user_tea.md")),
+    ],
+)
+def test_a_dash_for_a_text_is_standard_input(run, command, shown):
+    assert run(*command, stdin=b"green tea").code == 0
+    assert "green tea" in run(*shown).text
+
+
+def test_a_search_below_what_is_no_directory_says_so_and_one_that_finds_nothing_does_not(run):
+    run("files", "create", "tea/green.md", "green tea", "-m", "a.db")
+    for under in ("coffee", "coffee/", "tea/green.md"):
+        missed = run("search", "tea", "--under", under, "-m", "a.db")
+        assert (missed.code, missed.err.splitlines()[0]) == (
+            1,
+            f"error: not_found: {under} is no directory of this memory.",
+        )
+    assert run("search", "tea", "--under", "tea", "-m", "a.db").code == 0

@@ -16,8 +16,8 @@ from memshelf.cli.command import (
     json_option,
     memory_option,
     path_argument,
-    piped,
     text,
+    typed_or_piped,
 )
 from memshelf.cli.files import files
 from memshelf.cli.memory import Store, opened, origin
@@ -222,10 +222,8 @@ def content_of(content: str | None, source: str | None) -> str:
     """The text to store: the argument, the file, or standard input, at most as long as a file may be."""
     if content is not None and source is not None:
         raise click.UsageError("Give the content as an argument or with --file, not both.")
-    if content is not None:
-        return content
     most = _LIMITS.format.max_file_bytes
-    return piped("A memory file", most, too_large="too_large", not_text="invalid_file", source=source)
+    return typed_or_piped(content, "A memory file", most, too_large="too_large", not_text="invalid_file", source=source)
 
 
 def _show_written(memory: str, written: edits.Written, verb: str, *, as_json: bool) -> None:

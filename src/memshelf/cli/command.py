@@ -31,10 +31,10 @@ __all__ = [
     "memory_option",
     "one_of",
     "path_argument",
-    "piped",
     "question",
     "require_agent",
     "text",
+    "typed_or_piped",
 ]
 
 Params = ParamSpec("Params")
@@ -79,8 +79,15 @@ class TextCommand(click.Command):
             raise click.UsageError(f"{error.format_message()} {hint}.", ctx) from None
 
 
-def piped(what: str, most: int, *, too_large: ErrorCode, not_text: ErrorCode, source: str | None = None) -> str:
-    """The text on standard input, or in the file `source`, at most so many bytes. `what` names it in a refusal."""
+def typed_or_piped(
+    content: str | None, what: str, most: int, *, too_large: ErrorCode, not_text: ErrorCode, source: str | None = None
+) -> str:
+    """The text that was typed. Without one, or for `-`, that on standard input or in the file `source`, at most so many
+    bytes. `what` names it in a refusal."""
+    if content == "-":
+        source = "-"
+    elif content is not None:
+        return content
     if source is not None and source != "-":
         with disk_path(source).open("rb") as file:
             data = file.read(most + 1)

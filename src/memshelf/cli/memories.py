@@ -146,7 +146,9 @@ async def update(
     body: Json = {} if move_to is None else {"path": move_to}
     if move_to is None or content is not None or source is not None:
         body["content"] = content_of(content, source)
-        if body["content"] == "" and content is None and source is None:  # whatever was to write there has failed
+        if (
+            body["content"] == "" and content in (None, "-") and source is None
+        ):  # whatever was to write there has failed
             raise click.UsageError("Standard input is empty. To empty the memory, give '' as its CONTENT.")
     path = await api.store(store)
     current = await api.memory(path, memory)

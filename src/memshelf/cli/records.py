@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, confirmed, json_option, piped, question, text
+from memshelf.cli.command import TextCommand, confirmed, json_option, question, text, typed_or_piped
 from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, namespaces_of, on_record_database, on_records, opened_records
 from memshelf.records.lines import record_json
@@ -224,10 +224,8 @@ async def reindex(place: RecordPlace, *, as_json: bool) -> None:
 
 def _text_of(content: str | None) -> str:
     """The text to store: the argument, or standard input without its last line end."""
-    if content is not None:
-        return content
-    read = piped("A record", _MOST_BYTES, too_large="invalid_text", not_text="invalid_text")
-    return read.removesuffix("\n").removesuffix("\r")
+    read = typed_or_piped(content, "A record", _MOST_BYTES, too_large="invalid_text", not_text="invalid_text")
+    return read if read == content else read.removesuffix("\n").removesuffix("\r")
 
 
 def _row(record: MemoryRecord) -> list[str]:

@@ -9,6 +9,7 @@ import click
 from memshelf.cli import render
 from memshelf.cli.command import TextCommand, asynchronous, json_option, memory_option, question
 from memshelf.cli.memory import Place, locate, opened
+from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory.names import CONTROL
 from memshelf.files.format import validate_directory
 from memshelf.meaning.kept import DatabaseVectors, FileVectors, KeptVectors
@@ -52,6 +53,8 @@ async def search(memory: str, query: str, *, limit: int, under: str, no_cache: b
         try:
             with render.progress("Reading") as progress:
                 hits = await found.search(query, limit=limit, directory=directory, progress=progress)
+            if directory and not hits and not any(each.path.startswith(directory) for each in await store.list()):
+                raise MemoryStoreError("not_found", f"{under} is no directory of this memory.")
         finally:
             await found.aclose()
             if isinstance(kept, DatabaseVectors):

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from memshelf.cli import render
-from memshelf.cli.command import TextCommand, confirmed, disk_paths, json_option, piped, text
+from memshelf.cli.command import TextCommand, confirmed, disk_paths, json_option, text, typed_or_piped
 from memshelf.cli.memory import disk_path, origin
 from memshelf.cli.workspace import workspace
 from memshelf.cli.workspace_place import (
@@ -69,9 +69,8 @@ async def add(
       memshelf workspace add 饮食 不吃辣，喜欢喝茶 --user ann
       memshelf workspace add "Release plan" --type project < plan.md
     """
-    given = content
-    if given is None:
-        given = piped("An entry", FileFormat().max_file_bytes, too_large="too_large", not_text="invalid_file")
+    most = FileFormat().max_file_bytes
+    given = typed_or_piped(content, "An entry", most, too_large="too_large", not_text="invalid_file")
     try:
         file = await place.write_memory_entry(
             title=title, content=given, memory_type=memory_type, description=description, origin=origin()
