@@ -360,3 +360,12 @@ def test_a_search_below_what_is_no_directory_says_so_and_one_that_finds_nothing_
             f"error: not_found: {under} is no directory of this memory.",
         )
     assert run("search", "tea", "--under", "tea", "-m", "a.db").code == 0
+
+
+def test_a_name_with_a_number_sign_is_a_memory_of_the_file_before_the_first(run):
+    assert run("files", "create", "a.md", "tea", "-m", "a.db#b#c").code == 0
+    assert sorted(os.listdir()) == ["a.db"]
+    assert "It holds: b#c." in run("files", "ls", "-m", "a.db#b").err
+    assert run("files", "create", "a.md", "coffee", "-m", "C#/notes.db#d").code == 0
+    assert run("files", "view", "a.md", "-m", "C#/notes.db#d").text == "coffee"
+    assert run("files", "view", "a.md", "-m", "a.db#b#c").text == "tea"

@@ -103,11 +103,12 @@ def locate(text: str) -> Place:
     path = disk_path(text)
     if path.is_dir():
         return Place(text, "directory", path)
-    base, mark, memory = text.rpartition("#")
-    if mark and not path.exists() and _is_sqlite(disk_path(base)):
-        if not memory:
-            raise click.BadParameter(f"nothing follows the # of {text!r}; give PATH#NAME", param_hint="--memory")
-        return Place(text, "sqlite", disk_path(base), memory)
+    marks = [at for at, sign in enumerate(text) if sign == "#"] if not path.exists() else []
+    for at in reversed(marks):
+        if _is_sqlite(base := disk_path(text[:at])):
+            if not text[at + 1 :]:
+                raise click.BadParameter(f"nothing follows the # of {text!r}; give PATH#NAME", param_hint="--memory")
+            return Place(text, "sqlite", base, text[at + 1 :])
     if _is_sqlite(path):
         return Place(text, "sqlite", path)
     if path.exists():
