@@ -172,6 +172,39 @@ async def test_retries_run_out_with_the_file_as_it_is_now(operation):
     assert error.current.text == "tea 3"
 
 
+class _SaysVersionMismatch(_Plain):
+    """A store that answers a creation as any other write whose expected version is not the current one."""
+
+    async def write(self, path, text, *, expected, origin):
+        try:
+            return await super().write(path, text, expected=expected, origin=origin)
+        except MemoryStoreError as error:
+            raise MemoryStoreError("version_mismatch", "changed", current=error.current) from None
+
+
+async def test_a_path_that_is_taken_is_said_to_be_in_the_words_of_every_store():
+    tools, store = _tools(_SaysVersionMismatch())
+    await tools.create("user", "a.md", "tea", origin=ORIGIN)
+    error = await refused("already_exists", tools.create("user", "a.md", "coffee", origin=ORIGIN))
+    assert error.current == await store.read("a.md")
+
+
+async def test_a_creation_that_was_overtaken_by_a_file_which_is_gone_again_is_tried_again():
+    fails = 2
+
+    async def overtake(store):
+        nonlocal fails
+        fails -= 1
+        if fails >= 0:
+            raise MemoryStoreError("version_mismatch", "changed")
+
+    tools, store = _tools(_Plain(overtake), write_retries=1)
+    error = await refused("conflict_retries_exhausted", tools.create("user", "a.md", "tea", origin=ORIGIN))
+    assert error.current is None
+    await tools.create("user", "a.md", "tea", origin=ORIGIN)
+    assert (await store.read("a.md")).text == "tea"
+
+
 async def test_no_retries_means_one_try():
     async def overtake(store):
         file = await store.read("a")

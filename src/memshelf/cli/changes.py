@@ -61,7 +61,9 @@ async def create(memory: str, path: str, content: str | None, *, source: str | N
     """
     added = content_of(content, source)
     async with opened(memory, create=True) as store:
-        written = await edits.create(store, path, added, origin=origin(), format=_LIMITS.format)
+        written = await edits.create(
+            store, path, added, origin=origin(), format=_LIMITS.format, retries=_LIMITS.write_retries
+        )
     _show_written(memory, written, "Created", as_json=as_json)
 
 

@@ -55,18 +55,26 @@ async def find_text(store: FileStore, path: str) -> FileText | None:
         raise
 
 
-async def create(store: FileStore, path: str, content: str, *, origin: Origin, format: FileFormat) -> Written:
+async def create(
+    store: FileStore, path: str, content: str, *, origin: Origin, format: FileFormat, retries: int
+) -> Written:
     """Store a file at a path that is free. `already_exists`."""
     path = validate_path(path, format)
-    try:
-        describe(content, format)
-        version = await store.write(path, content, expected=None, origin=origin)
-    except MemoryStoreError as error:
-        if error.code in ("invalid_file", "too_large"):
-            # That the path is taken comes first: better content would not be stored there either.
+    for _ in range(retries + 1):
+        try:
+            describe(content, format)
+            version = await store.write(path, content, expected=None, origin=origin)
+        except MemoryStoreError as error:
+            # Some stores say of a path that is taken that its version is not the one expected.
+            if error.code not in ("invalid_file", "too_large", "version_mismatch"):
+                raise
+            # That it is taken comes first: better content would not be stored there either.
             decide(Write(path, content, None, None), None, await find_text(store, path))
-        raise
-    return Written(path, version, len(content.encode()))
+            if error.code != "version_mismatch":
+                raise
+        else:
+            return Written(path, version, len(content.encode()))
+    raise await _exhausted(store, path, retries)
 
 
 async def edit(

@@ -124,8 +124,10 @@ class FileTools:
         return result
 
     async def create(self, memory: str, path: str, content: str, *, origin: Origin) -> Json:
-        store = self._store(memory, "create")
-        written = await edits.create(store, path, content, origin=origin, format=self._limits.format)
+        store, limits = self._store(memory, "create"), self._limits
+        written = await edits.create(
+            store, path, content, origin=origin, format=limits.format, retries=limits.write_retries
+        )
         return _written(memory, written)
 
     async def edit(self, memory: str, path: str, old_string: str, new_string: str, *, origin: Origin) -> Json:

@@ -132,7 +132,7 @@ class WorkspaceTools:
             if error.code != "not_found":
                 raise
         try:
-            return await edits.create(store, path, line, origin=origin, format=_FORMAT)
+            return await edits.create(store, path, line, origin=origin, format=_FORMAT, retries=_RETRIES)
         except MemoryStoreError as error:
             if not overtaken(error, path):
                 raise
