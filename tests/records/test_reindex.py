@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from memshelf.errors import MemoryStoreError
 from memshelf.records.backends.sqlite import SqliteRecordStore
 from memshelf.records.model import NewRecord
 
@@ -129,6 +130,71 @@ async def test_indexing_that_failed_in_the_background_begins_again_when_the_embe
         before = store._filling
         await store.search("tea", limit=5)
         assert store._filling is before, "nothing is left to do"
+
+
+class _Picky(Quick):
+    """Takes no text that says poison, nor any that comes with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests = 0
+
+    async def embed(self, texts, *, query=False):
+        self.requests += not query
+        if any("poison" in each for each in texts):
+            raise ValueError("input is not allowed")
+        return await super().embed(texts, query=query)
+
+
+async def _with_poison(database):
+    async with SqliteRecordStore(database, embedder=None) as words:
+        await words.add_many(NewRecord(text=f"marmalade {each}") for each in range(150))
+        poison = await words.add("a dose of poison")
+        await words.add_many(NewRecord(text=f"tea {each}") for each in range(20))
+    return poison
+
+
+async def test_a_record_that_the_embedder_refuses_keeps_no_other_from_being_indexed(tmp_path):
+    database = tmp_path / "memory.db"
+    poison = await _with_poison(database)
+    embedder = _Picky()
+    async with SqliteRecordStore(database, embedder=embedder) as store:
+        await store.search("tea", limit=1)
+        await asyncio.wait_for(store._filling, 20)
+        assert await store.unindexed() == 1
+        assert embedder.requests < 30
+        before = store._filling
+        assert poison.id in {found.id for found in await store.search("dose of poison", limit=200)}
+        assert store._filling is before, "it is not asked again and again for what it refuses"
+        await store.add("coffee")
+        await store.update(poison.id, text="a dose of honey")
+        assert await store.unindexed() == 0
+
+
+async def test_reindexing_leaves_a_record_that_the_embedder_refuses(tmp_path):
+    database, seen = tmp_path / "memory.db", []
+    await _with_poison(database)
+    async with SqliteRecordStore(database, embedder=_Picky()) as store:
+        await store.reindex(progress=lambda done, every: seen.append((done, every)))
+        assert await store.unindexed() == 1
+        await store.reindex()
+    assert seen[-1] == (171, 171)
+
+
+async def test_an_embedder_that_does_not_work_is_not_asked_for_each_record(tmp_path):
+    class Down(Quick):
+        requests = 0
+
+        async def embed(self, texts, *, query=False):
+            self.requests += 1
+            raise ConnectionError
+
+    database, embedder = tmp_path / "memory.db", Down()
+    await _with_poison(database)
+    async with SqliteRecordStore(database, embedder=embedder) as store:
+        with pytest.raises(MemoryStoreError, match="what is done is kept"):
+            await store.reindex()
+    assert embedder.requests == 2
 
 
 def test_indexing_that_ended_with_its_event_loop_goes_on_in_the_next(tmp_path, hashing):

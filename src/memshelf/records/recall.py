@@ -54,6 +54,8 @@ _judgements: dict[tuple[str, str, int], Judgement] = {}
 """What each model's vectors say of questions: the same for all memories, so it is learned once in a process."""
 
 _QUICK_RECORDS = 64
+_PLAIN = "memory"
+"""A text that every embedder takes which works."""
 _TO_SPARE = 16
 """How many more records are ranked than asked for, since some may stand in for those that they replace."""
 
@@ -146,6 +148,23 @@ class Recall:
         if len(rows) <= _QUICK_RECORDS:
             return [each.astype("<f2").tobytes() for each in rows]
         return await asyncio.to_thread(lambda: [each.astype("<f2").tobytes() for each in rows])
+
+    async def vectors_apart(self, texts: Sequence[Sequence[str]]) -> list[bytes | None] | None:
+        """As `vectors`, where one record that the embedder refuses keeps no other from having them.
+
+        `None` when it is no record: the embedder does not work at all now.
+        """
+        if await self._embed([_PLAIN], query=False) is None:
+            return None
+        vectors = await self._halved(texts)
+        return vectors if await self._embed([_PLAIN], query=False) is not None else None
+
+    async def _halved(self, texts: Sequence[Sequence[str]]) -> list[bytes | None]:
+        half = len(texts) // 2
+        vectors = await self.vectors(texts)
+        if None not in vectors or not half:
+            return vectors
+        return await self._halved(texts[:half]) + await self._halved(texts[half:])
 
     async def search(
         self, query: str, *, limit: int, now: datetime | None, clock: datetime, evidence: float = 0.0

@@ -74,6 +74,7 @@ class SqlRecordStore:
         self._seen = _NOTHING_SEEN
         self._key: int | None = None
         self._filling: asyncio.Task[None] | None = None
+        self._refused: set[tuple[int, int]] = set()  # records, as they are, that the embedder takes no text of
         self._lacked = self._filled = 0  # how often records were seen that lack something, and how often none was left
         self._reindexing = False
 
@@ -199,12 +200,13 @@ class SqlRecordStore:
         """Give every record vectors of the store's embedder, and drop those of any other.
 
         It goes on where it was stopped. Searches and changes go on meanwhile. `unavailable` when the embedder cannot
-        do it now; what is done until then is kept.
+        do it now; what is done until then is kept. A record whose text it refuses is left as it is, found by its words.
         """
         self._recall.say_what_is_missing()
         await self._prepare()
         await self._stop_filling()
         self._reindexing = True
+        self._refused.clear()
         try:
             missing, every = await self._read(lambda namespace: namespace.count_missing(self._model), (0, 0))
             done = every - missing
@@ -238,14 +240,22 @@ class SqlRecordStore:
             return None
         again = [NewRecord(text=each.text, thread="" if each.turn else None) for each in missing]
         drafts = await draft_all(again, max(len(each.text) for each in missing), 0, secrets="off")
-        lacking = [draft for each, draft in zip(missing, drafts, strict=True) if not each.embedded]
-        vectors = await self._vectors(lacking)
+        pairs = list(zip(missing, drafts, strict=True))
+        lacking = [pair for pair in pairs if not pair[0].embedded and _revision(pair[0]) not in self._refused]
+        vectors = await self._vectors([draft for _, draft in lacking])
         if self._model is not None and None in vectors:
-            raise MemoryStoreError("unavailable", "The embedder cannot index the records now; what is done is kept.")
-        new = iter(vectors)
-        filled = [
-            (each, draft, None if each.embedded else next(new)) for each, draft in zip(missing, drafts, strict=True)
-        ]
+            apart = await self._recall.vectors_apart([draft.analysis.passages for _, draft in lacking])
+            if apart is None:
+                raise MemoryStoreError(
+                    "unavailable", "The embedder cannot index the records now; what is done is kept."
+                )
+            vectors = apart
+            self._refused.update(
+                _revision(each) for (each, _), rows in zip(lacking, apart, strict=True) if rows is None
+            )
+        new = {each.position: rows for (each, _), rows in zip(lacking, vectors, strict=True) if rows is not None}
+        done = (pair for pair in pairs if pair[0].embedded or self._model is None or pair[0].position in new)
+        filled = [(each, draft, new.get(each.position)) for each, draft in done]
         await self._write(lambda namespace: namespace.fill(filled, self._model))
         return len(missing), missing[-1].position
 
@@ -368,6 +378,10 @@ class SqlRecordStore:
 
     def _new_epoch(self) -> str:
         return self._mint.id("recs", self._mint.now())
+
+
+def _revision(missing: Missing) -> tuple[int, int]:
+    return missing.position, missing.changed
 
 
 async def _nothing(_: Transaction) -> None:
