@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import re
 
 import pytest
 
 from memshelf import FileFormat, FileMemoryLimits, FileMount, InProcessFileStore, MemoryStoreError, Origin
+from memshelf.files.context import deliver
 from memshelf.files.tools import FILE_TOOLS, FileTools, failure, selected
 from memshelf.testing import refused
 
@@ -187,6 +189,27 @@ async def test_a_path_that_is_taken_is_said_to_be_in_the_words_of_every_store():
     await tools.create("user", "a.md", "tea", origin=ORIGIN)
     error = await refused("already_exists", tools.create("user", "a.md", "coffee", origin=ORIGIN))
     assert error.current == await store.read("a.md")
+
+
+async def test_entries_and_matches_are_in_path_order_whatever_order_a_store_lists_them_in():
+    class Backwards(_Plain):
+        def __init__(self):
+            super().__init__()
+            ordered = self.list
+
+            async def backwards():
+                return (await ordered())[::-1]
+
+            self.list = backwards
+
+    tools, store = _tools(Backwards())
+    paths = ["A.md", "a-b.md", "a.md", "d/x.md", "\uffee.md", "🎉.md"]
+    for path in paths:
+        await store.write(path, "tea", expected=None, origin=ORIGIN)
+    assert [file["path"] for file in (await tools.view("user"))["files"]] == [path for path in paths if "/" not in path]
+    assert [match["path"] for match in (await tools.grep("user", "tea"))["matches"]] == paths
+    [shown] = await deliver([FileMount("user", store, "read")], None, FileMemoryLimits())
+    assert re.findall(r'"([^"]*): tea"', shown.block) == paths
 
 
 async def test_a_creation_that_was_overtaken_by_a_file_which_is_gone_again_is_tried_again():

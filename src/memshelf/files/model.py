@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 from memshelf.origin import Origin
 
-__all__ = ["Changes", "FileEntry", "FileText", "FullResync", "GrepMatch", "Operation", "Version", "VersionPage"]
+__all__ = [
+    "Changes",
+    "FileEntry",
+    "FileText",
+    "FullResync",
+    "GrepMatch",
+    "Operation",
+    "Version",
+    "VersionPage",
+    "in_order",
+]
 
 Operation: TypeAlias = Literal["created", "modified", "deleted"]
 
@@ -87,3 +99,8 @@ class VersionPage:
 
     versions: tuple[Version, ...]
     next_cursor: str | None
+
+
+def in_order(entries: Iterable[FileEntry]) -> list[FileEntry]:
+    """A listing in byte-wise path order, which that of code points is, too: not every store lists in it."""
+    return sorted(entries, key=attrgetter("path"))

@@ -14,7 +14,7 @@ from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files import edits, grep
 from memshelf.files.edits import find, find_text
 from memshelf.files.format import validate_directory, validate_path
-from memshelf.files.model import FileEntry, FileText, GrepMatch
+from memshelf.files.model import FileEntry, FileText, GrepMatch, in_order
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import FileStore, SearchableFileStore
 from memshelf.limits import FileFormat, FileMemoryLimits
@@ -77,7 +77,7 @@ class FileTools:
         directory = validate_directory(directory, format)
         if directory != path and (file := await find(store, path)) is not None:
             return {"memory": memory, **file_json(file, format)}
-        listed = listing(directory, await store.list())
+        listed = listing(directory, in_order(await store.list()))
         if directory and not listed["directories"] and not listed["files"]:
             raise _missing(path, memory)
         room = self._limits.result_bytes
@@ -111,7 +111,7 @@ class FileTools:
             )
         else:
             compiled = grep.Pattern.compile(pattern, regex=regex, case_sensitive=case_sensitive)
-            paths = [entry.path for entry in await store.list() if entry.path.startswith(directory)]
+            paths = [entry.path for entry in in_order(await store.list()) if entry.path.startswith(directory)]
             found, more = await _scan(store, paths, compiled, limit)
         matches = [{"path": match.path, "line": match.line, "text": match.text} for match in found]
         shown, _ = _within(self._limits.result_bytes, matches)

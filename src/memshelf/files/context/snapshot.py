@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memshelf.files.edits import find_text
-from memshelf.files.model import Changes, FileEntry
+from memshelf.files.model import Changes, FileEntry, in_order
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import ListsWithChanges
 
@@ -43,7 +43,7 @@ async def read(mount: FileMount, since: str | None) -> Snapshot:
     changed = feed.paths if since is not None and isinstance(feed, Changes) else None
     if changed == ():
         return Snapshot(mount.name, feed.cursor, changed)
-    entries = tuple(listed if listed is not None else await mount.store.list())
+    entries = tuple(listed if listed is not None else in_order(await mount.store.list()))
     existing = {entry.path for entry in entries}
     loaded: dict[str, str] = {}
     for path in mount.always_load:
