@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 from datetime import UTC, datetime
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -17,6 +18,7 @@ from memshelf.records.backends.in_process import InProcessRecordStore
 from memshelf.records.context import QUERY_CHARS, block, recall
 from memshelf.records.model import MemoryRecord, RecordPage
 from memshelf.records.mount import RecordMount
+from memshelf.records.tools import RecordTools
 
 LIMITS = RecordMemoryLimits(recall_seconds=30)
 SOON = RecordMemoryLimits(recall_seconds=0.05)
@@ -238,6 +240,14 @@ async def test_what_goes_wrong_is_logged_without_what_was_asked(caplog):
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score", [Fraction(1, 3), 1 / 3])
+async def test_a_score_is_shown_whatever_kind_of_number_it_is(score):
+    mount = RecordMount("facts", _Store(MemoryRecord("r1", "likes tea", score=score)), "read")
+    [recalled] = await recall([mount], "tea", LIMITS)
+    assert '{"id":"r1","text":"likes tea","score":0.33}' in recalled.block
+    assert json.dumps((await RecordTools([mount]).search("facts", "tea"))["records"][0]["score"]) == "0.33"
 
 
 async def test_no_more_records_than_the_limit_are_shown_closest_first():

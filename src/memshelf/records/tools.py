@@ -134,7 +134,7 @@ def shown_record(record: MemoryRecord) -> Json:
     """
     shown: Json = {"id": record.id, "text": record.text}
     if record.score is not None:
-        shown["score"] = round(record.score, 2)
+        shown["score"] = round(float(record.score), 2)  # a store's own may be another kind of number
     if record.at is not None:
         shown["at"] = _time(record.at)
     if record.updated_at is not None and (record.at is None or record.updated_at - record.at >= _LATER):
