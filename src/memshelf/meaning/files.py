@@ -93,6 +93,7 @@ class FileMeaning:
         self._paths: dict[int, str] = {}
         self._vectors: dict[str, bytes] = {}
         self._made = set[str]()
+        self._refused = set[str]()
         self._loaded = False
         self._next = 1
         self._turn = asyncio.Lock()
@@ -145,6 +146,7 @@ class FileMeaning:
         await self._take_in(changed, progress)
         live = {found.version for found in self._files.values()}
         self._vectors = {version: each for version, each in self._vectors.items() if version in live}
+        self._refused &= live
         if self._made or self._vectors.keys() != before:
             await self._keep(self._made & live)
             self._made = set()
@@ -157,7 +159,7 @@ class FileMeaning:
         found = self._files.get(entry.path)
         if found is None or found.version != entry.version:
             return False
-        return self._recall.embedder is None or found.version in self._vectors
+        return self._recall.embedder is None or found.version in self._vectors or found.version in self._refused
 
     async def _keep(self, new: set[str]) -> None:
         if self._kept is None or self._maker is None:
@@ -197,8 +199,15 @@ class FileMeaning:
         new = {each.version: each for each in files if self._rows(each) is None}
         texts = [analysis.passages for each in new.values() for analysis in each.analyses]
         rows: list[bytes | None] = []
+        works = True
         for at in range(0, len(texts), _AT_ONCE):
-            rows += await self._recall.vectors(texts[at : at + _AT_ONCE])
+            part = texts[at : at + _AT_ONCE]
+            vectors = await self._recall.vectors(part)
+            if None in vectors:
+                apart = await self._recall.vectors_apart(part)
+                works = works and apart is not None
+                vectors = apart or vectors
+            rows += vectors
         for version, each in new.items():
             own, rows = rows[: len(each.analyses)], rows[len(each.analyses) :]
             whole = [vectors for vectors in own if vectors is not None]
@@ -206,6 +215,8 @@ class FileMeaning:
             if len(whole) == len(own):
                 self._vectors[version] = packed(whole)
                 self._made.add(version)
+            elif works:
+                self._refused.add(version)
 
     def _rows(self, file: _Analysed) -> list[bytes] | None:
         dimension = self._recall.embedder.dimension if self._recall.embedder is not None else 0

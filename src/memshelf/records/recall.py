@@ -157,10 +157,17 @@ class Recall:
         if await self._embed([_PLAIN], query=False) is None:
             return None
         vectors = await self._halved(texts)
-        return vectors if await self._embed([_PLAIN], query=False) is not None else None
+        if await self._embed([_PLAIN], query=False) is None:
+            return None
+        if refused := vectors.count(None):
+            _log.warning(
+                "%d of %d texts can be found by their words only: the embedder refuses them.", refused, len(texts)
+            )
+        return vectors
 
     async def _halved(self, texts: Sequence[Sequence[str]]) -> list[bytes | None]:
         half = len(texts) // 2
+        self.failing = True  # which was said
         vectors = await self.vectors(texts)
         if None not in vectors or not half:
             return vectors

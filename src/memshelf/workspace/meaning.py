@@ -131,20 +131,24 @@ class Meaning:
             await self._recall.change(lambda: self._recall.index.remove(gone))
         while batch := list(self._waiting.items())[:_AT_ONCE]:
             vectors = await self._recall.vectors([text.passages for _, text in batch])
-            if any(each is None for each in vectors):
-                return  # the embedder cannot do it now
+            if None in vectors:
+                apart = await self._recall.vectors_apart([text.passages for _, text in batch])
+                if apart is None:
+                    return  # the embedder cannot do it now
+                vectors = apart
             entries = []
             for (file, text), rows in zip(batch, vectors, strict=True):
-                if self._waiting.get(file) is text and rows is not None:
-                    self._vectors[text.key] = rows
+                if self._waiting.get(file) is text:
+                    if rows is not None:
+                        self._vectors[text.key] = rows
                     entries.append(_entry(text, rows))
             await self._recall.change(lambda entries=entries: self._recall.index.put(entries))  # type: ignore[misc]
             for file, text in batch:
                 if self._waiting.get(file) is text:
                     del self._waiting[file]
         if self._recall.index.wasteful:
-            known = [(text, self._vectors.get(text.key)) for text in list(self._texts.values())]
-            every = [_entry(text, rows) for text, rows in known if rows is not None]
+            known = [text for file, text in self._texts.items() if self._waiting.get(file) is not text]
+            every = [_entry(text, self._vectors.get(text.key)) for text in known]
             await self._recall.change(lambda: self._anew(every))
 
     def _anew(self, entries: list[Entry]) -> None:
@@ -158,5 +162,5 @@ class Meaning:
         self._recall.close()
 
 
-def _entry(text: _Text, rows: bytes) -> Entry:
+def _entry(text: _Text, rows: bytes | None) -> Entry:
     return Entry(text.key, text.key, text.terms, vectors=rows)

@@ -96,7 +96,10 @@ class InProcessRecordStore:
 
     async def add_many(self, records: Iterable[NewRecord]) -> builtins.list[MemoryRecord]:
         drafts = await draft_all(records, self._max_chars, self._mint.now(), secrets=self._secrets)
-        vectors = await self._recall.vectors([draft.analysis.passages for draft in drafts])
+        passages = [draft.analysis.passages for draft in drafts]
+        vectors = await self._recall.vectors(passages)
+        if self._recall.embedder is not None and None in vectors and len(vectors) > 1:
+            vectors = await self._recall.vectors_apart(passages) or vectors
         replaced = [self._key(draft.new.replaces) for draft in drafts]
         now, changed, added = self._mint.now(), set[int](), []
         for draft, old, rows in zip(drafts, replaced, vectors, strict=True):
