@@ -10,8 +10,9 @@ its condition no longer holds; under other arguments it is `forbidden`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.decide import Write, call_reused, decide
@@ -125,44 +126,72 @@ async def move(
 ) -> Written:
     """Rename a file, whatever version it is at, to a destination that is free. `not_found`, `already_exists`."""
     source, destination = validate_path(source, format), validate_path(destination, format)
-    if (done := await _replayed(store, origin)) is not None:
-        before = await _parent(store, done)
-        if done.path == destination and before is not None and before.path == source:
-            return Written(destination, done.id, done.size or 0)
-        raise call_reused()
-    for _ in range(retries + 1):
-        current = _existing(await find(store, source), source)
-        try:
-            version = await store.move(source, destination, expected=current.version, origin=origin)
-        except MemoryStoreError as error:
-            if error.code != "version_mismatch":
-                raise
-        else:
-            return Written(destination, version, len(current.text.encode()))
-    raise await _exhausted(store, source, retries)
+
+    async def moved() -> Written:
+        for _ in range(retries + 1):
+            current = _existing(await find(store, source), source)
+            try:
+                version = await store.move(source, destination, expected=current.version, origin=origin)
+            except MemoryStoreError as error:
+                if error.code != "version_mismatch":
+                    raise
+            else:
+                return Written(destination, version, len(current.text.encode()))
+        raise await _exhausted(store, source, retries)
+
+    def same(_: Version, before: FileText | None) -> bool:
+        return before is not None and before.path == source
+
+    return await _once(store, destination, origin, moved, same)
 
 
 async def _change(
     store: FileStore, path: str, change: Change, origin: Origin, format: FileFormat, retries: int
 ) -> Written:
-    if (done := await _replayed(store, origin)) is not None:
-        before = await _parent(store, done)
-        if done.path == path and done.text is not None and _outcome(change, before) == done.text:
-            return Written(path, done.id, len(done.text.encode()))
-        raise call_reused()
-    for _ in range(retries + 1):
-        current = await find(store, path)
-        text = change(current)
-        describe(text, format)
+    async def changed() -> Written:
+        for _ in range(retries + 1):
+            current = await find(store, path)
+            text = change(current)
+            describe(text, format)
+            try:
+                expected = current.version if current is not None else None
+                version = await store.write(path, text, expected=expected, origin=origin)
+            except MemoryStoreError as error:
+                if error.code != "version_mismatch":
+                    raise
+            else:
+                return Written(path, version, len(text.encode()))
+        raise await _exhausted(store, path, retries)
+
+    def same(done: Version, before: FileText | None) -> bool:
+        return done.text is not None and _outcome(change, before) == done.text
+
+    return await _once(store, path, origin, changed, same)
+
+
+async def _once(
+    store: FileStore,
+    path: str,
+    origin: Origin,
+    make: Callable[[], Coroutine[Any, Any, Written]],
+    same: Callable[[Version, FileText | None], bool],
+) -> Written:
+    """Make a change of the file that is at the path then, unless its call has made it already. `same` tells so from
+    the version that the call wrote and the file that it found."""
+    done = await _replayed(store, origin)
+    if done is None:
         try:
-            expected = current.version if current is not None else None
-            version = await store.write(path, text, expected=expected, origin=origin)
+            return await make()
         except MemoryStoreError as error:
-            if error.code != "version_mismatch":
+            if error.code in ("unavailable", "write_unconfirmed"):
                 raise
-        else:
-            return Written(path, version, len(text.encode()))
-    raise await _exhausted(store, path, retries)
+            # Another process may have made the same call meanwhile, and with that what this one refused.
+            done = await _replayed(store, origin)
+            if done is None:
+                raise
+    if done.path != path or not same(done, await _parent(store, done)):
+        raise call_reused()
+    return Written(path, done.id, done.size or 0)
 
 
 async def _replayed(store: FileStore, origin: Origin) -> Version | None:
