@@ -113,6 +113,11 @@ def test_redact_needs_a_yes_and_erases_for_good(run, ids, tmp_path):
 def test_verify_tells_an_intact_history_from_an_altered_one(run, ids, tmp_path):
     intact = run("files", "verify", *MEMORY)
     assert (intact.code, intact.text.startswith("Intact: 5 versions, head ")) == (0, True)
+    head = intact.text.split()[-1]
+    assert run("files", "create", "more.md", "x", *MEMORY).code == 0
+    assert run("files", "verify", "--head", head, *MEMORY).text.startswith("Intact: 6 versions, head ")
+    assert run("files", "verify", "--head", "0" * 64, *MEMORY).code == 1
+    assert run("files", "verify", "--head", "abc", *MEMORY).code == 2
     connection = sqlite3.connect(tmp_path / "a.db")
     with connection:
         connection.execute("UPDATE file_versions SET operation = 'created' WHERE id = ?", (ids[1],))

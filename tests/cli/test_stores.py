@@ -149,7 +149,10 @@ def test_versions_are_listed_compared_restored_and_redacted(at, notes):
     assert at("versions", "list", notes, "--operation", "deleted").out == b""
     assert at("versions", "list", notes, "--since", "2999-01-01", "--until", "2999-01-02").out == b""
     assert at("versions", "list", notes, "--since", "soon", ok=False).code == 2
-    assert at("stores", "verify", notes).text.startswith("Intact: 3 versions, head ")
+    intact = at("stores", "verify", notes).text
+    assert intact.startswith("Intact: 3 versions, head ")
+    assert at("stores", "verify", notes, "--head", intact.split()[-1]).text == intact
+    assert at("stores", "verify", notes, "--head", "0" * 64, ok=False).code == 1
 
 
 def test_a_store_is_searched_listed_as_it_was_and_what_an_author_wrote_is_undone(at, notes):

@@ -48,9 +48,9 @@ def history(texts):
     return versions
 
 
-def problems(versions, head=None):
+def problems(versions, head=None, noted=None):
     head = head or versions[-1]
-    check = ChainCheck(EPOCH)
+    check = ChainCheck(EPOCH, noted)
     for version in versions:
         check.add(version)
     return check.report(head.facts.seq, head.link).problems
@@ -133,6 +133,25 @@ def test_versions_that_changed_places_show():
 
 def test_a_last_version_that_was_exchanged_shows():
     assert problems(history(["one", "two"]), history(["one", "other"])[1]) != ()
+
+
+def test_a_history_leads_through_every_head_that_it_had():
+    versions = history(["one", "two", None])
+    for noted in (genesis(EPOCH), *(each.link for each in versions)):
+        assert problems(versions, noted=noted.hex()) == ()
+
+
+def test_a_history_that_was_written_anew_does_not_lead_through_the_head_that_was_noted():
+    noted = history(["one", "two"])[-1].link.hex()
+    assert problems(history(["one", "other", "two"])) == ()
+    (problem,) = problems(history(["one", "other", "two"]), noted=noted)
+    assert "head that was noted" in problem
+
+
+@pytest.mark.parametrize("head", ["", "0", "g" * 64, "A" * 64, "0" * 63, "0" * 64 + "\n"])
+def test_what_is_no_head_is_refused(head):
+    with pytest.raises(ValueError, match="64 hexadecimal digits"):
+        ChainCheck(EPOCH, head)
 
 
 def test_a_history_of_another_epoch_does_not_verify():

@@ -257,6 +257,10 @@ def test_the_history_of_a_store_verifies(service, store):
     full = service.get(f"{extension(store)}/verify").json
     assert (full["intact"], full["versions"]) == (True, 5)
     assert full["head"] != empty["head"]
+    assert service.get(f"{extension(store)}/verify?head={empty['head']}").json["intact"]
+    anew = service.get(f"{extension(store)}/verify?head={'0' * 64}").json
+    assert (anew["intact"], len(anew["problems"])) == (False, 1)
+    assert service.get(f"{extension(store)}/verify?head=0").status == 400
 
 
 def test_a_session_moves_between_its_statuses(service, store):

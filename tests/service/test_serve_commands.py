@@ -253,6 +253,9 @@ def test_verify_finds_what_was_tampered_with(start):
     assert [(each["store"], each["intact"]) for each in report["stores"]] == [(whole, True), (damaged, False)]
     assert "version 2" in report["stores"][1]["problems"][0]
     assert memshelf("verify", whole, *service.where).startswith(f"{whole}: intact")
+    head = report["stores"][0]["head"]
+    assert memshelf("verify", whole, "--head", head, *service.where).startswith(f"{whole}: intact")
+    assert "which STORE" in refused("verify", "--head", head, *service.where)[1]
     code, told = refused("verify", "memstore_missing", *service.where)
     assert (code, told.split(":")[1]) == (1, " not_found")
 

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 from memshelf.cli import render
 from memshelf.cli.memory import disk_path, opened
 from memshelf.errors import ErrorCode, MemoryStoreError
+from memshelf.files.chain import checked_head
 
 __all__ = [
     "TextCommand",
@@ -63,6 +64,19 @@ memory_option = click.option(
     help="A directory, or a SQLite file; PATH#NAME names one memory of several in a SQLite file.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def _head(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    del context, parameter
+    try:
+        return checked_head(value) if value is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+head_option = click.option(
+    "--head", metavar="HEAD", callback=_head, help="A head noted earlier, which the history must lead through still."
+)
 
 
 class TextCommand(click.Command):

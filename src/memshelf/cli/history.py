@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import asynchronous, confirmed, json_option, memory_option, path_argument
+from memshelf.cli.command import asynchronous, confirmed, head_option, json_option, memory_option, path_argument
 from memshelf.cli.files import files
 from memshelf.cli.memory import opened_with_history, origin
 from memshelf.files import edits
@@ -147,18 +147,21 @@ async def redact(memory: str, version: str, *, by: str, yes: bool, as_json: bool
 @files.command()
 @memory_option
 @json_option
+@head_option
 @asynchronous
-async def verify(memory: str, *, as_json: bool) -> None:
+async def verify(memory: str, head: str | None, *, as_json: bool) -> None:
     """Check that the history is whole: no version was altered, removed or reordered since it was written.
 
-    Keep the head that is printed somewhere else, and compare: whoever can rewrite the file can forge a whole history.
+    Keep the head that is printed somewhere else, and give it to a later check: whoever can rewrite the file can forge a
+    whole history, but none that leads through that head.
 
     \b
     Examples:
       memshelf files verify --memory user.db
+      memshelf files verify --memory user.db --head 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
     """
     async with opened_with_history(memory) as store:
-        found = await store.verify()
+        found = await store.verify(head=head)
     if as_json:
         render.document({"memory": memory, "intact": found.intact, **asdict(found)})
     else:

@@ -16,7 +16,7 @@ import click
 
 from memshelf.arguments import checked_dsn
 from memshelf.cli import render
-from memshelf.cli.command import Unavailable, asynchronous, disk_paths, json_option, one_of
+from memshelf.cli.command import Unavailable, asynchronous, disk_paths, head_option, json_option, one_of
 from memshelf.cli.memory import disk_path
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
@@ -297,24 +297,27 @@ async def revoke(data: str | None, database: str | None, key_id: str) -> None:
 @data_option
 @database_option
 @json_option
+@head_option
 @click.argument("store", required=False)
 @asynchronous
-async def verify(data: str | None, database: str | None, store: str | None, *, as_json: bool) -> None:
+async def verify(data: str | None, database: str | None, store: str | None, head: str | None, *, as_json: bool) -> None:
     """Check the history of every memory store of a service, or of STORE: no version was altered, removed or reordered.
 
-    Keep the heads that are printed somewhere else, and compare: whoever can rewrite the database can forge a whole
-    history. A service may run meanwhile.
+    Keep the heads that are printed somewhere else, and give a store's head to a later check of it: whoever can rewrite
+    the database can forge a whole history, but none that leads through that head. A service may run meanwhile.
 
     \b
     Examples:
       memshelf verify --data ./data
       memshelf verify memstore_0199 --data ./data --json
     """
+    if head is not None and store is None:
+        raise click.UsageError("--head is one store's: say which STORE.")
     async with opened_engine(data, database) as engine:
         store_ids = await every_store(engine)
         if store is not None and store not in store_ids:
             raise MemoryStoreError("not_found", f"There is no memory store {store}.")
-        reports = {id: await verified(engine, id) for id in ([store] if store is not None else store_ids)}
+        reports = {id: await verified(engine, id, head) for id in ([store] if store is not None else store_ids)}
     intact = all(report.intact for report in reports.values())
     if as_json:
         shown = [{"store": id, "intact": report.intact, **asdict(report)} for id, report in reports.items()]

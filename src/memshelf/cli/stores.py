@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, confirmed, json_option, question, text
+from memshelf.cli.command import TextCommand, confirmed, head_option, json_option, question, text
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
 
 __all__ = ["stores"]
@@ -249,16 +249,18 @@ async def undo(
 
 @stores.command()
 @json_option
+@head_option
 @store_argument
 @hosted
-async def verify(api: Api, store: str, *, as_json: bool) -> None:
-    """Check that the history of a store is whole. Keep the head that is printed somewhere else, and compare.
+async def verify(api: Api, store: str, head: str | None, *, as_json: bool) -> None:
+    """Check that the history of a store is whole. Keep the head that is printed somewhere else, and give it to a later
+    check, so that nobody can have written the whole history anew.
 
     \b
     Examples:
       memshelf stores verify Notes --url http://127.0.0.1:8080
     """
-    found = await api.get(f"{extension(await api.store(store))}/verify")
+    found = await api.get(f"{extension(await api.store(store))}/verify", head=head)
     if as_json:
         render.document({name: found[name] for name in ("intact", "versions", "head", "problems")})
     else:

@@ -6,13 +6,14 @@ commitment and link: so the chain still verifies, and nothing that remains lets 
 erased.
 
 The chain shows that a version was altered, removed or reordered by someone who could not recompute every link after
-it. Who can rewrite the whole database can also rewrite the chain: to rule that out, keep `ChainReport.head` elsewhere
-and compare.
+it. Who can rewrite the whole database can also rewrite the chain: to rule that out, keep `ChainReport.head` elsewhere,
+and have later checks look for it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,9 +21,21 @@ from typing import NamedTuple
 from memshelf.files.model import Operation
 from memshelf.origin import Origin
 
-__all__ = ["SALT_BYTES", "ChainCheck", "ChainReport", "Facts", "Stored", "commitment", "genesis", "link"]
+__all__ = [
+    "SALT_BYTES",
+    "ChainCheck",
+    "ChainReport",
+    "Facts",
+    "Stored",
+    "checked_head",
+    "commitment",
+    "genesis",
+    "link",
+]
 
 SALT_BYTES = 32
+
+_HEAD = re.compile("[0-9a-f]{64}")
 
 
 class Facts(NamedTuple):
@@ -71,6 +84,12 @@ class ChainReport:
         return not self.problems
 
 
+def checked_head(head: str) -> str:
+    if not _HEAD.fullmatch(head):
+        raise ValueError("A head is the 64 hexadecimal digits that `verify` reports.")
+    return head
+
+
 def genesis(epoch: str) -> bytes:
     """The link before the first version of an epoch."""
     return _digest(f"genesis {epoch}")
@@ -108,10 +127,16 @@ def _digest(text: str) -> bytes:
 
 
 class ChainCheck:
-    """Checks a history from its first version on: `add` each in order, then ask for the `report`."""
+    """Checks a history from its first version on: `add` each in order, then ask for the `report`.
 
-    def __init__(self, epoch: str) -> None:
+    `noted` is the head of an earlier report, which has to be a link of the history still. `ValueError` for what is no
+    head.
+    """
+
+    def __init__(self, epoch: str, noted: str | None = None) -> None:
+        self._noted = bytes.fromhex(checked_head(noted)) if noted is not None else None
         self._previous = genesis(epoch)
+        self._passed = self._previous == self._noted
         self._seq = 0
         self._count = 0
         self._problems: list[str] = []
@@ -123,6 +148,7 @@ class ChainCheck:
         elif version.link != link(self._previous, facts):
             self._problems.append(f"{name} does not follow from the one before it: one of the two was altered.")
         self._problems += (f"{name} {problem}" for problem in _own_problems(version))
+        self._passed |= version.link == self._noted
         self._previous, self._seq = version.link, facts.seq
         self._count += 1
 
@@ -134,6 +160,10 @@ class ChainCheck:
             problems.append(_missing(self._seq + 1, head_seq))
         elif self._previous != head_link:
             problems.append("the last version is not the one that the memory remembers as its head.")
+        if self._noted is not None and not self._passed:
+            problems.append(
+                "the head that was noted is not in this history, which was purged or written anew since then."
+            )
         problems += (f"the live files do not agree with the history about version {stray}." for stray in strays)
         return ChainReport(self._count, head_link.hex(), tuple(problems))
 

@@ -19,13 +19,14 @@ T = TypeVar("T")
 class Verification(StoreAccess):
     """The history of one store, as evidence."""
 
-    async def verify(self) -> ChainReport:
-        """Check every version against the one before it, and the memories against the history."""
+    async def verify(self, noted: str | None = None) -> ChainReport:
+        """Check every version against the one before it, and the memories against the history; `noted` as in
+        `ChainCheck`."""
 
         async def read(query: Callable[[Memory], Coroutine[Any, Any, T]]) -> T:
             return await self.read(lambda opened: query(opened.memory))
 
-        return await verify(read)
+        return await verify(read, noted)
 
 
 async def every_store(engine: Engine) -> list[str]:
@@ -34,7 +35,7 @@ async def every_store(engine: Engine) -> list[str]:
     return [id for (id,) in rows]
 
 
-async def verified(engine: Engine, store_id: str) -> ChainReport:
+async def verified(engine: Engine, store_id: str, noted: str | None = None) -> ChainReport:
     """The same as `Verification.verify`, for whoever has the database itself, whatever the workspace. `not_found`."""
 
     async def read(query: Callable[[Memory], Coroutine[Any, Any, T]]) -> T:
@@ -46,4 +47,4 @@ async def verified(engine: Engine, store_id: str) -> ChainReport:
 
         return await engine.read(find)
 
-    return await verify(read)
+    return await verify(read, noted)

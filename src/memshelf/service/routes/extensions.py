@@ -37,6 +37,7 @@ from memshelf.service.wire.requests import (
     SetStatus,
     UndoActor,
     UndoChanges,
+    VerifyQuery,
     ViewBasic,
 )
 from memshelf.stores.history import Author, History
@@ -165,10 +166,10 @@ async def _diff(call: Call, query: DiffQuery) -> Any:
     }
 
 
-async def _verify(call: Call) -> Any:
+async def _verify(call: Call, query: VerifyQuery) -> Any:
     """Check the hash chain of a memory store's whole history"""
     store_id = call.path["memory_store_id"]
-    found = await Verification(call.state.shelf, call.caller.workspace_id, store_id).verify()
+    found = await Verification(call.state.shelf, call.caller.workspace_id, store_id).verify(query.head)
     return {
         "type": "memshelf_verification",
         "intact": found.intact,
@@ -207,7 +208,7 @@ OPERATIONS = (
     Operation("POST", f"{_STORE}/undo", _undo, Undo, body=UndoChanges),
     Operation("GET", f"{_STORE}/memories", _moment, VersionPage, query=MomentQuery, scoped="store_read"),
     Operation("GET", f"{_STORE}/search", _search, SearchAnswer, query=SearchQuery, scoped="store_read"),
-    Operation("GET", f"{_STORE}/verify", _verify, Report),
+    Operation("GET", f"{_STORE}/verify", _verify, Report, query=VerifyQuery),
     Operation("POST", f"{_SESSION}/status", _set_status, SessionAnswer, body=SetStatus),
     Operation("POST", f"{_SESSION}/token", _create_token, TokenAnswer, body=Nothing),
     Operation("GET", f"{_SESSION}/prompt_note", _prompt_note, PromptNote, scoped="session"),

@@ -29,6 +29,7 @@ __all__ = [
     "UpdateMemory",
     "UpdateSession",
     "UpdateStore",
+    "VerifyQuery",
     "ViewBasic",
     "ViewFull",
 ]
@@ -239,3 +240,11 @@ class SearchQuery(_Query):
 
 class DiffQuery(_Query):
     to: Annotated[str | None, Field(description="Another version: shows the way to it.")] = None
+
+
+class VerifyQuery(_Query):
+    head: Annotated[
+        str | None,
+        StringConstraints(pattern="^[0-9a-f]{64}$"),
+        Field(description="The head of an earlier report, which the history must lead through still."),
+    ] = None

@@ -150,10 +150,14 @@ class SqlFileStore:
         await self._erase(lambda memory: changes.purge(memory, self._mint))
         self._listing = None
 
-    async def verify(self) -> ChainReport:
+    async def verify(self, *, head: str | None = None) -> ChainReport:
         """Check the whole history: every version follows from the one before it and holds what was written, none is
-        missing, and the live files are what the history says. Others may go on writing meanwhile."""
-        return await verify(self._read)
+        missing, and the live files are what the history says. Others may go on writing meanwhile.
+
+        `head` is that of an earlier report, kept where who can write to the database cannot: the history has to lead
+        through it still. `ValueError` for what is no head.
+        """
+        return await verify(self._read, checked_argument("head", head, str, None))
 
     async def history(self, after: int, most: int) -> tuple[Head, int, builtins.list[Archived]]:
         """For archives: where the history stands, when the memory was made, and at most so many versions that follow

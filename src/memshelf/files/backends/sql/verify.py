@@ -21,16 +21,16 @@ class _Read(Protocol):
     async def __call__(self, query: Callable[[Memory], Coroutine[Any, Any, _T]], /) -> _T: ...
 
 
-async def verify(read: _Read) -> ChainReport:
-    """Check every version against the one before it, and the live files against the history. `read` runs a query of
-    the memory in a transaction of its own; others may go on writing meanwhile."""
+async def verify(read: _Read, noted: str | None = None) -> ChainReport:
+    """Check every version against the one before it, and the live files against the history; `noted` as in
+    `ChainCheck`. `read` runs a query of the memory in a transaction of its own; others may go on writing meanwhile."""
     head = await read(Memory.head)
-    check = ChainCheck(head.epoch)
+    check = ChainCheck(head.epoch, noted)
     seq = 0
     while True:
         current, stored = await read(partial(_history, after=seq))
         if current.epoch != head.epoch:  # purged meanwhile: there is another history to check
-            return await verify(read)
+            return await verify(read, noted)
         stored = [version for version in stored if version.facts.seq <= head.seq]
         if not stored:
             break
