@@ -82,7 +82,9 @@ async def test_a_store_that_has_seen_much_finds_what_one_that_was_just_opened_fi
                 assert await store.search(question, limit=20) == await fresh.search(question, limit=20)
 
 
-@pytest.mark.parametrize("answer", [[], [[1.0] * 32] * 3, [[1.0] * 31] * 2, [[float("nan")] * 32] * 2, [[1e300] * 32] * 2])
+@pytest.mark.parametrize(
+    "answer", [[], [[1.0] * 32] * 3, [[1.0] * 31] * 2, [[float("nan")] * 32] * 2, [[1e300] * 32] * 2]
+)
 async def test_an_answer_that_is_not_one_vector_a_text_is_no_vector(tmp_path, hashing, answer):
     embedder = hashing()
     embedder.answer = answer
