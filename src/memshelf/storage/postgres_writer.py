@@ -168,7 +168,12 @@ class Writer:
         except NeedsLockError:
             self._with_lock = _CAUTION
             return False
+        except asyncpg.ReadOnlySQLTransactionError:  # a standby, which has done nothing
+            self._drop()
+            return False
         except Exception as error:
+            if is_transient(error):
+                return False
             if is_lost(connection, error):
                 self._drop()
                 raise unconfirmed(error) from error
