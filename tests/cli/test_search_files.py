@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memshelf import DirectoryFileStore, Origin, SqliteFileStore
+from memshelf import DirectoryFileStore, InProcessFileStore, Origin, SqliteFileStore
 from memshelf.meaning.files import FileMeaning
 from memshelf.meaning.kept import DatabaseVectors, FileVectors
 from memshelf.meaning.passages import cut
@@ -198,6 +198,20 @@ async def test_what_was_embedded_before_a_failure_is_kept(opened):
     await store.aclose()
     if isinstance(kept, DatabaseVectors):
         await kept.aclose()
+
+
+@pytest.mark.parametrize("embedder", [None, "default"])
+async def test_a_file_of_many_close_passages_hides_no_other(embedder):
+    store = InProcessFileStore()
+    many = "\n\n".join(f"Tea number {number} is drunk in the morning." for number in range(100))
+    await store.write("many.md", many, expected=None, origin=Origin())
+    for name in ("a.md", "b.md"):
+        await store.write(name, "a note on tea", expected=None, origin=Origin())
+    files = FileMeaning(store, embedder=embedder)
+    hits = await files.search("tea in the morning", limit=3)
+    assert hits[0].path == "many.md"
+    assert {hit.path for hit in hits} == {"many.md", "a.md", "b.md"}
+    await files.aclose()
 
 
 async def test_redacting_and_purging_erase_the_vectors_at_once(tmp_path):

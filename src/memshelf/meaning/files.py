@@ -113,8 +113,18 @@ class FileMeaning:
         """
         async with self._turn:
             await self._catch_up(progress)
-            ranked = limit * _PASSAGES_A_FILE if not directory else max(len(self._paths), 1)
-            found = await self._recall.search(query, limit=ranked, now=None, clock=_NO_TIME, evidence=_CERTAIN)
+            every = max(len(self._paths), 1)
+            ranked = min(limit * _PASSAGES_A_FILE, every) if not directory else every
+            found = await self._ranked(query, ranked)
+            hits = self._hits(found, directory, limit)
+            if len(hits) < limit and len(found) == ranked < every:  # the few with many close passages hide the others
+                hits = self._hits(await self._ranked(query, every), directory, limit)
+        return hits
+
+    async def _ranked(self, query: str, limit: int) -> list[tuple[int, float]]:
+        return await self._recall.search(query, limit=limit, now=None, clock=_NO_TIME, evidence=_CERTAIN)
+
+    def _hits(self, found: list[tuple[int, float]], directory: str, limit: int) -> list[FileHit]:
         hits: dict[str, FileHit] = {}
         for key, score in found:
             path = self._paths[key]
