@@ -10,8 +10,10 @@ from memshelf.records.retrieval.days import (
     Found,
     Part,
     Stretch,
+    Tense,
     around,
     day,
+    day_of_month,
     month,
     month_away,
     months,
@@ -67,6 +69,9 @@ _WEEK = re.compile(r"(?P<offset>上上|上|这|本|下下|下)个?(?:周|星期|
 _WEEKDAY = re.compile(
     "(?<![上这本下个每几两一二三四五六七八九十0-9])(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])(?!次)"
 )
+_ASKED_FOR = "(?=[有我要能会可的做去是，。？?! ]|[上下]午|晚|早|那天|当天|$)"
+_WEEKEND = re.compile(f"(?<![上这本下个])(?:周|星期|礼拜)末{_ASKED_FOR}")
+_DAY_OF_MONTH = re.compile(rf"(?<![月0-9一二三四五六七八九十])(?P<day>{_NUMBER})号{_ASKED_FOR}")
 _MONTH = re.compile(r"(?P<offset>上上|上|这|本|下下|下)个?月(?P<part>初|中|底|末)?")
 _SO_MANY = rf"(?P<count>{_NUMBER}|[两几])\s*个?(?P<unit>{'|'.join(_UNITS)})"
 _AGO = re.compile(f"{_SO_MANY}(?:之|以)?(?P<direction>前|后)")
@@ -88,7 +93,14 @@ def chinese_times(text: str, context: Context) -> Iterator[Found]:
     for match in _WEEK.finditer(text):
         yield _found(match, [_week(match, context)])
     for match in _WEEKDAY.finditer(text):
-        yield Found(tuple(weekday(context.today, _weekday(match), context.tense)), *match.span(), _weekday(match))
+        named = _weekday(match)
+        yield Found(tuple(weekday(context.today, named, context.tense)), *match.span(), vague=True, weekday=named)
+    if context.tense is Tense.FUTURE:  # else it is any weekend
+        for match in _WEEKEND.finditer(text):
+            whole = week(context.today, 0)
+            yield Found((Stretch(whole.first + 5, whole.last),), *match.span(), vague=True)
+    for match in _DAY_OF_MONTH.finditer(text):
+        yield Found(tuple(day_of_month(context, number(match["day"]))), *match.span(), vague=True)
     for match in _MONTH.finditer(text):
         part_of_month = _MONTH_PARTS.get(match["part"], (1, 31))
         yield _found(match, [month_away(context.today, _OFFSETS[match["offset"]], part_of_month)])

@@ -17,6 +17,8 @@ _LEAP_YEAR = 2000
 _MONTH = f"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 _YEAR = "(?P<year>(?:19|20)[0-9]{2})"
 _DAY = "(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
+_NO_DAY = "(?<!(?<![0-9:])[0-9] )(?<!(?<![0-9:])[0-9]{2} )(?<![0-9](?:st|nd|rd|th) )"
+"""In "2 Dec 15:30" the month belongs to the number before it."""
 _NUMBER = "[0-9]{1,2}|[一二三四五六七八九十]{1,3}"
 
 # Each form from what is rare in it to its end, and what stands before that: few texts have dates, and so one is read
@@ -29,8 +31,8 @@ _FORMS = tuple(
         ("", "(?P<year>(?:19|20)(?<![0-9]..)[0-9]{2})(?P<month>[0-9]{2})(?P<day>[0-9]{2})(?![0-9])"),
         ("(?<![0-9./-])(?P<day>[0-9]{1,2})", rf"(?P<sep>[./-])(?P<month>[0-9]{{1,2}})(?P=sep){_YEAR}(?![0-9])"),
         ("(?<![0-9a-z./])(?P<day>[0-9]{1,2})", r"(?P<sep>/)(?P<month>[0-9]{1,2})(?![0-9a-z/%]|\.[0-9])"),
-        (rf"(?<![a-z]){_MONTH}\.? ?", f" {_DAY}(?![0-9a-z])(?:,? {{1,2}}{_YEAR}(?![0-9]))?"),
-        (f"(?<![0-9]){_DAY}(?: of)? ?", f" {_MONTH}(?![a-z])(?:\\.?,? {{1,2}}{_YEAR}(?![0-9]))?"),
+        (rf"{_NO_DAY}(?<![a-z]){_MONTH}\.? ?", f" {_DAY}(?![0-9a-z]|:[0-9])(?:,? {{1,2}}{_YEAR}(?![0-9]))?"),
+        (f"(?<![0-9:]){_DAY}(?: of)? ?", f" {_MONTH}(?![a-z])(?:\\.?,? {{1,2}}{_YEAR}(?![0-9]))?"),
         (rf"(?:(?P<year>(?:19|20)[0-9]{{2}}|[一二][〇零一二三四五六七八九]{{3}})\s?年\s?)?(?P<month>{_NUMBER})\s?",
          rf"月\s?(?P<day>{_NUMBER})(?![0-9])(?:\s?[日号])?"),
     )

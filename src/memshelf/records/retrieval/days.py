@@ -9,14 +9,13 @@ from datetime import MAXYEAR, MINYEAR, date
 from enum import Enum
 
 __all__ = [
-    "EPOCH_DAY", "MICROS_A_DAY", "WEEKDAYS", "Context", "Found", "Part", "Stretch", "Tense", "around", "day", "month",
-    "month_away", "months", "recent", "span", "week", "weekday", "year",
+    "EPOCH_DAY", "MICROS_A_DAY", "Context", "Found", "Part", "Stretch", "Tense", "around", "day", "day_of_month",
+    "month", "month_away", "months", "recent", "span", "week", "weekday", "year",
 ]  # fmt: skip
 
 
 MICROS_A_DAY = 86_400_000_000
 EPOCH_DAY = date(1970, 1, 1).toordinal()
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,8 @@ class Found:
     stretches: tuple[Stretch, ...]
     start: int
     end: int
+    vague: bool = False
+    """It says of which day only if nothing else does: "on Tuesday", "the 16th"."""
     weekday: int | None = None
     """0 for Monday, if it is nothing but the name of that day."""
 
@@ -104,6 +105,18 @@ def weekday(today: date, number: int, tense: Tense) -> list[Stretch]:
     coming = (ahead, *(() if ahead else (7,)))  # who says it on that day may mean the one in a week
     away = {Tense.PAST: (ahead - 7,), Tense.FUTURE: coming, Tense.ANY: (*coming, ahead - 7)}[tense]
     return [Stretch(each, each) for each in (max(1, today.toordinal() + days) for days in away)]
+
+
+def day_of_month(context: Context, number: int) -> list[Stretch]:
+    """The next day with this number, the last one, or either."""
+    today = context.today
+    months = (today.replace(day=1).toordinal() + 31 * offset for offset in (-1, 0, 1, 2))
+    near = (date.fromordinal(min(max(1, each), date.max.toordinal())) for each in months)
+    days = {each.first for month in near if (each := day(month.year, month.month, number)) is not None}
+    ahead = [each for each in sorted(days) if each >= today.toordinal()][:1]
+    past = [each for each in sorted(days) if each < today.toordinal()][-1:]
+    chosen = {Tense.PAST: past, Tense.FUTURE: ahead, Tense.ANY: ahead + past}[context.tense]
+    return [Stretch(each, each) for each in chosen]
 
 
 def around(today: date, days: int, unit: int) -> Stretch:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from datetime import date
 
 from memshelf.records.retrieval.days import (
-    WEEKDAYS,
     Context,
     Found,
     Part,
     Stretch,
+    Tense,
     around,
     day,
+    day_of_month,
     month,
     month_away,
     months,
@@ -23,6 +24,7 @@ from memshelf.records.retrieval.days import (
     weekday,
     year,
 )
+from memshelf.records.retrieval.weekdays import WEEKDAYS
 
 __all__ = ["MONTHS", "english_times"]
 
@@ -54,6 +56,8 @@ _FEASTS = {
     "christmas": ((12, 20), (12, 27)), "halloween": ((10, 28), (10, 31)), "valentine": ((2, 12), (2, 15)),
     "thanksgiving": ((11, 22), (11, 28)), "easter": ((3, 22), (4, 25)), "chinese new year": _LUNAR_NEW_YEAR,
     "lunar new year": _LUNAR_NEW_YEAR, "spring festival": _LUNAR_NEW_YEAR, "new year": ((1, 1), (1, 2)),
+    "christmas eve": ((12, 24), (12, 24)), "christmas day": ((12, 25), (12, 25)),
+    "new year's eve": ((12, 31), (12, 31)),
 }  # fmt: skip
 # These are words of their own, too: a month only with a day, a year or a part, or written large after a
 # word such as "in".
@@ -81,12 +85,18 @@ _RELATIVE = re.compile(
 _WEEKDAY = re.compile(
     rf"{''.join(f'(?<!{each} )' for each in (*_OFFSETS, 'every', 'each'))}\b(?P<weekday>{'|'.join(WEEKDAYS)})\b", re.I
 )
+_WEEKEND = re.compile(r"\b(?:the|on|every) weekends?\b|\bat weekends\b", re.IGNORECASE)
+_DAY_OF_MONTH = re.compile(
+    r"\bon the (?P<day>\d\d?)(?:st|nd|rd|th)\b(?! (?!at|in|of this|after|before)[a-z])", re.IGNORECASE
+)
 _AFTER_NEXT = re.compile(r"\bthe (?P<unit>week|weekend|month|year) (?P<direction>after next|before last)\b", re.I)
 _COUNTED = rf"(?P<count>\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (?P<unit>{'|'.join(_UNITS)})s?"
 _AWAY = re.compile(rf"\b(?P<ahead>in )?{_COUNTED}\b(?P<direction> ago| from now)?", re.IGNORECASE)
 _SPAN = re.compile(rf"\b(?P<offset>{'|'.join(_OFFSETS)}) {_COUNTED}\b", re.IGNORECASE)
 _RECENT = re.compile(r"\b(?:recently|lately)\b", re.IGNORECASE)
-_FEAST = re.compile(rf"\b(?:{'|'.join(_FEASTS)})", re.IGNORECASE)
+_FEAST = re.compile(
+    rf"\b(?P<feast>{'|'.join(sorted(_FEASTS, key=len, reverse=True))})(?:['’]?s)?(?: day| eve)?\b", re.IGNORECASE
+)
 
 
 def english_times(text: str, context: Context) -> Iterator[Found]:
@@ -107,7 +117,13 @@ def english_times(text: str, context: Context) -> Iterator[Found]:
         yield _found(match, [_relative(match["unit"].lower(), _OFFSETS[match["offset"].lower()], context.today)])
     for match in _WEEKDAY.finditer(text):
         number = WEEKDAYS.index(match["weekday"].lower())
-        yield Found(tuple(weekday(context.today, number, context.tense)), *match.span(), number)
+        yield Found(tuple(weekday(context.today, number, context.tense)), *match.span(), vague=True, weekday=number)
+    if context.tense is Tense.FUTURE:  # else it is any weekend
+        for match in _WEEKEND.finditer(text):
+            whole = week(context.today, 0)
+            yield Found((Stretch(whole.first + 5, whole.last),), *match.span(), vague=True)
+    for match in _DAY_OF_MONTH.finditer(text):
+        yield Found(tuple(day_of_month(context, int(match["day"]))), *match.span(), vague=True)
     for match in _AFTER_NEXT.finditer(text):
         offset = 2 if match["direction"].lower() == "after next" else -2
         yield _found(match, [_relative(match["unit"].lower(), offset, context.today)])
@@ -120,7 +136,7 @@ def english_times(text: str, context: Context) -> Iterator[Found]:
     for match in _RECENT.finditer(text):
         yield _found(match, [recent(context.today)])
     for match in _FEAST.finditer(text):
-        yield _found(match, context.each_year(*_FEASTS[match[0].lower()]))
+        yield _found(match, context.each_year(*_FEASTS[match["feast"].lower()]))
 
 
 def _found(match: re.Match[str], stretches: list[Stretch] | list[Stretch | None]) -> Found:

@@ -134,7 +134,7 @@ def _sentence(
     return Sentence(
         dict(islice(terms.items(), _MOST_TERMS)),
         times,
-        {term_hash(term): says for term, says in (named_days(few, weekdays) if of_days else {}).items()},
+        {term_hash(term): says for term, says in (named_days(few, weekdays, now.date()) if of_days else {}).items()},
         about[:_MOST_TERMS],
         offsets_of(now.tzinfo or UTC, *index.days()) if times else _NOWHERE,
         dated,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from memshelf.matching import folded
 from memshelf.records.retrieval.dates import dates, day_term, days_between
+from memshelf.records.retrieval.weekdays import weekday_term, weekdays_in
 
 __all__ = [
     "COUNT_BITS", "INDEXED_CHARS", "MOST_COUNTED", "TERM_BYTES", "Asked", "asks_with", "joins", "long_words",
@@ -80,6 +81,7 @@ def terms(text: str) -> Iterator[str]:
 
 
 def _days(text: str) -> Iterator[str]:
+    yield from map(weekday_term, sorted(weekdays_in(text)))
     named = list(dates(text))
     for day in named:
         yield day.term

@@ -12,23 +12,23 @@ from typing import NamedTuple
 
 from memshelf.records.retrieval.chinese_times import TRADITIONAL, chinese_times
 from memshelf.records.retrieval.dates import dates, day_term
-from memshelf.records.retrieval.days import WEEKDAYS, Context, Found, Stretch, Tense, day
+from memshelf.records.retrieval.days import Context, Found, Stretch, Tense, day
 from memshelf.records.retrieval.english_times import english_times
-from memshelf.records.retrieval.terms import terms
+from memshelf.records.retrieval.weekdays import weekday_term
 
 __all__ = ["closeness", "fading", "named_days", "read_times", "specificity"]
 
 _MOST_STRETCHES = 64
 _FROM_TO, _AND = re.compile(r"\s*(?:to|until|till|through|[-–—~～]|到|至)\s*"), re.compile(r"\s+and\s+")
 _PAST = re.compile(r"\b(?:did|was|were|went|had|happened)\b|(?<!为)了(?!解)|过(?=[什吗谁哪？?])", re.IGNORECASE)
-_AHEAD = re.compile(r"\b(?:do|does|will|am|is|are|can|shall|should)\b|[要会]|有[什哪事空]", re.IGNORECASE)
-_PLANNED = re.compile(r"\b(?:will|plan|plans|planned|schedule|scheduled)\b|安排|计划|打算", re.IGNORECASE)
-_LONGEST_NAMED, _MOST_NAMED = 31, 200
-_WITHOUT_YEAR = 0.7
-_WEEKDAY_TERMS = tuple(
-    (*terms(word), f"周{day}", f"期{day}", f"拜{day}") for word, day in zip(WEEKDAYS, "一二三四五六日", strict=True)
+_AHEAD = re.compile(
+    r"\bwhat['’]?s\b|\b(?:do|does|will|am|is|are|can|shall|should)\b|[要会]|有[什哪事空]", re.IGNORECASE
 )
-"""Also of what happens on each of them: "every Monday", 每周一, 星期一."""
+_PLANNED = re.compile(r"\b(?:will|plan|plans|planned|schedule|scheduled)\b|安排|计划|打算", re.IGNORECASE)
+_LONGEST_NAMED, _MOST_NAMED, _A_WEEK, _COMING = 31, 200, 7, 300
+_WITHOUT_YEAR = 0.7
+_EVERY_WEEK = 0.45
+"""What names a day of the week, where the question is for some days that are to come."""
 
 
 class Times(NamedTuple):
@@ -51,6 +51,8 @@ def read_times(text: str, today: date, years: Iterable[int]) -> Times:
         if not any(each.start < named.end and named.start < each.end for each in found):
             days = (day(year, named.month, named.day) for year in context.or_any(named.year))
             found.append(Found(tuple(each for each in days if each is not None), named.start, named.end))
+    if any(not each.vague for each in found):
+        found = [each for each in found if not each.vague]
     in_order = sorted(found, key=lambda each: each.start)
     found = [*filter(None, starmap(partial(_from_to, text), pairwise(in_order))), *found]
     stretches = dict.fromkeys(stretch for each in found for stretch in each.stretches)
@@ -79,20 +81,25 @@ def _from_to(text: str, before: Found, after: Found) -> Found | None:
     return Found(days, before.start, after.end) if days else None
 
 
-def named_days(stretches: Sequence[Stretch], weekdays: Sequence[int] = ()) -> dict[str, float]:
+def named_days(stretches: Sequence[Stretch], weekdays: Sequence[int], today: date) -> dict[str, float]:
     """The terms by which texts name the days of the stretches, each with how much it says that a text does.
 
-    Not of stretches longer than a month, of which many are that name a day at all.
+    Not of stretches longer than a month, of which many are that name a day at all. What is on every such `weekdays`, or
+    on those of a week to come, is of these days as well.
     """
-    named = dict.fromkeys((name for each in weekdays for name in _WEEKDAY_TERMS[each]), 1.0)
+    named = dict.fromkeys(map(weekday_term, weekdays), 1.0)
     for stretch in stretches:
         if stretch.last - stretch.first >= _LONGEST_NAMED or len(named) >= _MOST_NAMED:
             continue
         says = specificity(stretch)
+        coming = 0 <= stretch.last - today.toordinal() < _COMING
         for each in map(date.fromordinal, range(stretch.first, min(stretch.last, date.max.toordinal()) + 1)):
             for year, share in ((each.year, says), (None, _WITHOUT_YEAR * says)):
                 term = day_term(year, each.month, each.day)
                 named[term] = max(share, named.get(term, 0.0))
+            if coming and stretch.last - stretch.first < _A_WEEK:
+                term = weekday_term(each.weekday())
+                named[term] = max(_EVERY_WEEK * says, named.get(term, 0.0))
     return named
 
 

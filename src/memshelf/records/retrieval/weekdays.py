@@ -1,0 +1,57 @@
+"""The days of the week that a text names, as terms: the same however they are written, in English as in Chinese."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["WEEKDAYS", "weekday_term", "weekdays_in"]
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+_SHORT = {name[:3]: number for number, name in enumerate(WEEKDAYS)}
+_CHINESE_DAYS = {day: number for number, day in enumerate("一二三四五六日")} | {"天": 6}
+_ENGLISH = re.compile(
+    r"\b(?:(?P<name>mon|tues|wednes|thurs|fri|satur|sun)days?|(?P<weekend>weekends?)|(?P<short>tue|thu|fri)(?:r?s)?"
+    r"|(?P<word>mon|wed|sat|sun))\b"
+)
+# These are words of their own, too.
+_BEFORE = re.compile(r"(?:\b(?:every|each)|/|\b(?:mon|tues?|wed|thur?s?|fri|sat|sun)\b\.?\s?(?:[,&–-]|and|or|to))\s?$")
+_AFTER = re.compile(r"\.?\s?(?:[/,&–-]|and|or|to)\s?(?:mon|tue|wed|thu|fri|sat|sun)")
+_LONGEST_BEFORE = len("every thurs. and ")
+
+_CHINESE = re.compile(
+    "(?:(?P<each>[每各]个?)|(?<![个一二两三四五六七八九十几0-9]))(?:[周週]|星期|[礼禮]拜)"
+    "(?:(?P<weekend>末)|(?P<days>[一二三四五六日天](?:[、,和及与/]?(?:[周週]|星期|[礼禮]拜)[一二三四五六日天]"
+    "|[、,和及与/][一二三四五六日](?![月日号点]))*)(?P<more>[一二三四五六日]*)(?![起次个点月]))"
+)
+
+
+def weekday_term(number: int) -> str:
+    """0 is Monday."""
+    return f"@{number}"
+
+
+def weekdays_in(text: str) -> set[int]:
+    """Those that a text in lower case names: "Tue/Thu", "every weekend", 每周一三五."""
+    return {*_english(text), *_chinese(text)}
+
+
+def _english(text: str) -> Iterator[int]:
+    for found in _ENGLISH.finditer(text):
+        word = found["word"]
+        if word and not (
+            _BEFORE.search(text, max(0, found.start() - _LONGEST_BEFORE), found.start())
+            or _AFTER.match(text, found.end())
+        ):
+            continue
+        yield from (5, 6) if found["weekend"] else (_SHORT[(found["name"] or found["short"] or word)[:3]],)
+
+
+def _chinese(text: str) -> Iterator[int]:
+    for found in _CHINESE.finditer(text):
+        if found["weekend"]:
+            yield from (5, 6)
+            continue
+        days = found["days"] + (found["more"] if found["each"] else "")
+        yield from (_CHINESE_DAYS[each] for each in days if each in _CHINESE_DAYS)
