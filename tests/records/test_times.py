@@ -127,6 +127,11 @@ def test_a_time_in_traditional_characters_is_the_same(simplified, traditional):
     assert _read(simplified) == _read(traditional) != []
 
 
+def test_days_from_one_to_another_may_reach_into_the_next_year():
+    assert _read("from Dec 30 to Jan 2")[:1] == [("2024-12-30", "2025-01-02")]
+    assert ("2024-02-29", "2024-03-02") in _read("Feb 29 to Mar 2")
+
+
 def test_two_days_are_not_those_between():
     assert _read("2025-12-14 and 2025-12-18") == [("2025-12-14", "2025-12-14"), ("2025-12-18", "2025-12-18")]
     assert _read("between us, yesterday and today") == [("2025-11-14", "2025-11-14"), ("2025-11-15", "2025-11-15")]

@@ -43,7 +43,7 @@ _JOINED = r"\s?(?:[-–—~]|to|until|till|through|至|到)\s?"
 _UNTIL = re.compile(_JOINED)
 _LAST_DAY = re.compile(
     "(?:the )?(?P<day>[0-9]{1,2}|[一二三四五六七八九十]{1,3}(?=[日号]))(?:st|nd|rd|th)?"
-    r"(?![0-9a-z/:%]|[.-][0-9]| ?[ap]\.?m)"
+    rf"(?![0-9a-z/:%]|[.-][0-9]| ?[ap]\.?m)(?:,? {_YEAR}(?![0-9]))?"
 )
 _FIRST_DAY = re.compile(rf"(?<![0-9a-z./:-]){_DAY}{_JOINED}(?:the )?$")
 _DAY_FIRST = re.compile("[0-9]{1,2}(?:st|nd|rd|th)?(?: of)? ?[a-z]")
@@ -133,8 +133,11 @@ def _ranges(text: str, named: Sequence[NamedDay]) -> Iterator[tuple[NamedDay, Na
 
 
 def _same_month(day: NamedDay, other: re.Match[str] | None) -> list[NamedDay]:
-    number_of_day = number(other["day"]) if other is not None else 0
-    return [day._replace(day=number_of_day)] if _date(day.year, day.month, number_of_day) else []
+    if other is None:
+        return []
+    year = other.groupdict().get("year")
+    same = day._replace(day=number(other["day"]), year=number(year) if year else day.year)
+    return [same] if _date(same.year, same.month, same.day) else []
 
 
 def _is_fraction(above: int, below: int) -> bool:

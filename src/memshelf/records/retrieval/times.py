@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import date
 from functools import partial
@@ -25,7 +26,7 @@ _AHEAD = re.compile(
     r"\bwhat['’]?s\b|\b(?:do|does|will|am|is|are|can|shall|should)\b|[要会]|有[什哪事空]", re.IGNORECASE
 )
 _PLANNED = re.compile(r"\b(?:will|plan|plans|planned|schedule|scheduled)\b|安排|计划|打算", re.IGNORECASE)
-_LONGEST_NAMED, _MOST_NAMED, _A_WEEK, _COMING = 31, 200, 7, 300
+_LONGEST_NAMED, _MOST_NAMED, _A_WEEK, _COMING, _A_YEAR = 31, 200, 7, 300, 365
 _WITHOUT_YEAR = 0.7
 _EVERY_WEEK = 0.45
 """What names a day of the week, where the question is for some days that are to come."""
@@ -76,9 +77,10 @@ def _from_to(text: str, before: Found, after: Found) -> Found | None:
     between = _AND if text[: before.start].lower().endswith("between ") else _FROM_TO
     if not between.fullmatch(text, before.end, after.start):
         return None
-    pairs = zip(before.stretches, after.stretches, strict=False)
-    days = tuple(Stretch(first.first, last.last) for first, last in pairs if first.first < last.last)
-    return Found(days, before.start, after.end) if days else None
+    lasts = sorted(each.last for each in after.stretches)
+    ends = ((first.first, bisect_right(lasts, first.first)) for first in before.stretches)
+    days = [Stretch(first, lasts[at]) for first, at in ends if at < len(lasts) and lasts[at] - first < _A_YEAR]
+    return Found(tuple(days), before.start, after.end) if days else None
 
 
 def named_days(stretches: Sequence[Stretch], weekdays: Sequence[int], today: date) -> dict[str, float]:
