@@ -205,6 +205,20 @@ def test_a_chat_that_is_left_at_once_leaves_no_thread_behind(model, terminal):
     assert [path.name for path in Path(".memshelf/threads").iterdir()] == [".gitignore"]
 
 
+@pytest.mark.parametrize("farewell", ["exit", "quit", "/exit", "/quit", " Exit "])
+def test_a_line_that_only_says_exit_leaves_and_is_not_sent_to_the_model(model, terminal, farewell):
+    model.will([message("one")])
+    chat = terminal("chat", *MEMORY, "--thread", "t")
+    chat.until("Thread t. To leave: Ctrl-D, or exit. To go on with it later: --thread t\r\n")
+    chat.until("> ")
+    chat.send("exit what?\n")
+    chat.until("one")
+    chat.until("> ")
+    chat.send(f"{farewell}\n")
+    assert chat.end() == 0
+    assert [_said(request) for request in model.requests] == [["exit what?"]]
+
+
 def test_a_model_that_fails_is_one_line_and_keeps_the_thread(run, model):
     model.will([message("one")], 400, [message("three")])
     run("chat", *MEMORY, "--thread", "t", "first")

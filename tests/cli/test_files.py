@@ -189,6 +189,16 @@ def test_another_name_in_a_database_is_another_memory(run, tmp_path):
     assert run("files", "view", "a.md", "-m", "team.db#default").text == "two"
 
 
+def test_a_database_that_has_only_records_says_where_they_are_shown(run):
+    run("records", "add", "tea", "--memory", "r.db")
+    for command in (("ls",), ("view", "a.md")):
+        refused = run("files", *command, "--memory", "r.db")
+        assert refused.code == 3
+        assert "It holds records, which are no files: `memshelf records list`." in refused.err
+    run("records", "rm", "--all", "--yes", "--memory", "r.db")
+    assert "It holds records" not in run("files", "ls", "--memory", "r.db").err
+
+
 def test_a_database_is_known_by_its_content_and_a_directory_by_being_one(run, tmp_path):
     run("files", "create", "a.md", "database", "-m", "x.db")
     (tmp_path / "x.db").rename(tmp_path / "plain")

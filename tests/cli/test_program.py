@@ -286,3 +286,28 @@ def test_an_address_where_a_path_is_meant_is_not_repeated_and_makes_no_folder(ru
     assert "postgresql://... is the address of a server" in ran.err
     assert "s3cret" not in ran.err
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("group", "typed", "meant"),
+    [
+        ("files", "cat", "view"),
+        ("files", "delete", "rm"),
+        ("files", "rename", "mv"),
+        ("files", "list", "ls"),
+        ("records", "delete", "rm"),
+        ("records", "ls", "list"),
+        ("records", "find", "search"),
+        ("workspace", "rm", "forget"),
+        ("workspace", "cat", "show"),
+        ("threads", "delete", "rm"),
+        ("stores", "rm", "delete"),
+        ("memories", "edit", "update"),
+        ("versions", "show", "view"),
+        ("keys", "delete", "revoke"),
+    ],
+)
+def test_a_usual_name_that_a_group_does_not_have_is_answered_with_the_command_that_is_meant(run, group, typed, meant):
+    refused = run(group, typed, "a")
+    assert refused.code == 2
+    assert f"No such command '{typed}'. Did you mean '{meant}'?" in refused.err

@@ -166,6 +166,46 @@ async def test_a_record_of_which_nobody_knows_the_origin_stays_one(run, memory):
         assert [record.origin for record in (await store.list(limit=9)).records] == origins
 
 
+_OF_TWO = '{"text":"tea","user_id":"bob"}\n{"text":"cake","user_id":"ann"}\n{"text":"rain"}\n'
+
+
+def test_an_import_for_a_user_of_whom_the_file_has_nothing_names_those_it_has_and_makes_nothing(run, memory):
+    Path("mem0.jsonl").write_text(_OF_TWO)
+    refused = run("records", "import", "mem0.jsonl", "--user", "zoe")
+    assert (refused.code, refused.text) == (1, "")
+    assert refused.err == (
+        "error: not_found: The file has no records of zoe. Users whose records it has: ann, bob. "
+        "Nothing was imported.\n"
+    )
+    refused = run("records", "import", "-", "--user", "zoe", "--json", stdin=b'{"text":"tea"}\n')
+    assert (refused.code, refused.json["error"]) == (1, "not_found")
+    assert "it has: none." in refused.json["message"]
+    assert not Path("user.db").exists()
+
+
+def test_an_import_that_mixes_the_records_of_several_users_says_whose_they_are(run, memory):
+    Path("mem0.jsonl").write_text(_OF_TWO)
+    mixed = run("records", "import", "mem0.jsonl")
+    assert (mixed.code, mixed.text) == (0, "Imported: 3 records added, 0 were there already\n")
+    assert mixed.err == (
+        "warning: The file has records of several users, which are mixed: ann, bob.\n"
+        "To import those of one of them: --user NAME, with a --namespace of their own.\n"
+    )
+    again = run("records", "import", "mem0.jsonl", "--json").json
+    assert again == {"namespace": "default", "added": 0, "present": 3, "users": ["ann", "bob"]}
+    of_one = run("records", "import", "mem0.jsonl", "--user", "ann", "--namespace", "ann", "--json")
+    assert (of_one.json, of_one.err) == ({"namespace": "ann", "added": 1, "present": 0}, "")
+    of_one = run("records", "import", "-", "--json", stdin=b'{"text":"tea","user_id":"bob"}\n{"text":"rain"}\n')
+    assert (of_one.code, of_one.err, "users" in of_one.json) == (0, "", False)
+
+
+def test_the_names_of_users_in_a_file_cannot_reach_the_terminal_as_they_are(run, memory):
+    Path("mem0.jsonl").write_text('{"text":"a","user_id":"\\u001b]0;x"}\n{"text":"b","user_id":"\\ud800"}\n')
+    assert "mixed: \\x1b]0;x, \\ud800." in run("records", "import", "mem0.jsonl").err
+    refused = run("records", "import", "mem0.jsonl", "--user", "ann")
+    assert (refused.code, "\\x1b]0;x, \\ud800." in refused.err) == (1, True)
+
+
 def test_an_export_replaces_no_file_unless_told_to(run, memory):
     run("records", "add", "tea")
     Path("out.jsonl").write_text("mine")
@@ -214,7 +254,11 @@ def test_what_mem0_exports_is_imported(run, memory, document):
         (b'{"text": "a", "thread": "a\\nb"}\n', "Line 1: a thread's name is printable."),
         (b'{"text": "a", "origin": {"kind": "devil"}}\n', "Line 1: `origin.kind` is one of"),
         (b'{"text": "a", "origin": {"run_id": "\\u0000"}}\n', "Line 1: Origin.run_id has no NUL"),
-        (b'{"a": 1}\n', "There are no records in it. Expected are JSON lines"),
+        (b'{"a": 1}\n', "Line 1 has no text. Expected are JSON lines"),
+        (b'{"results": 5}', "Line 1 has no text."),
+        (b'{"a":\n1}\n', "There are no records in it. Expected are JSON lines"),
+        (b'{"text": "a"\n', "Line 1 is no JSON: Expecting ',' delimiter at character 13."),
+        (b'[{"text": "a"},\n{"text": "b"}\n\n', "Line 2 is no JSON: Expecting ',' delimiter at character 14."),
         (b"[[[[", "Line 1 is no JSON: "),
         (b"[" * 100_000, "Line 1 is no JSON: it is nested too deeply."),
         (b'{"text": "a"}\n{"text": %s}\n' % (b"9" * 5_000), "Line 2 is no JSON: "),

@@ -37,6 +37,15 @@ def test_what_is_added_is_listed_found_shown_and_forgotten(run):
     assert "python_style" not in (PLACE / "default/MEMORY.md").read_text()
 
 
+def test_an_entry_that_is_added_again_is_said_to_be_updated(run):
+    assert run("workspace", "add", "Tea", "Green.").text == "Stored user_tea.md\n"
+    assert run("workspace", "add", "Tea", "Black.").text == "Updated user_tea.md\n"
+    assert run("workspace", "add", " Tea ", "None.", "--json").json == {"file": "user_tea.md", "updated": True}
+    assert run("workspace", "add", "tea", "Mint.", "--json").json["updated"] is False
+    assert run("workspace", "add", "Tea", "Plan.", "--type", "project").text == "Stored project_tea.md\n"
+    assert run("workspace", "add", "Tea", "Green.", "--user", "ann").text == "Stored user_tea.md\n"
+
+
 def test_each_user_has_a_memory_of_their_own(run):
     run("workspace", "add", "Tea", "Green.", "--user", "ann")
     run("workspace", "init", "--user", "bob")

@@ -89,9 +89,10 @@ def chat(
     """Chat with a model that has memories.
 
     With QUESTION, or a question on standard input, answers once and ends. Otherwise every line is a turn: Ctrl-C stops
-    an answer, and at the prompt it leaves, as Ctrl-D does. The conversation is kept in plain text in a file of
-    --threads that only you can read, and goes on with the same --thread. The model named test needs no key: it calls
-    every tool once, with arguments of no meaning. Try it with a memory that does not matter.
+    an answer, and at the prompt it leaves, as Ctrl-D does, and a line that is only exit or quit. The conversation is
+    kept in plain text in a file of --threads that only you can read, and goes on with the same --thread. The model
+    named test needs no key: it calls every tool once, with arguments of no meaning. Try it with a memory that does not
+    matter.
 
     \b
     Examples:

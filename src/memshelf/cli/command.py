@@ -7,7 +7,7 @@ import functools
 import re
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, ParamSpec
@@ -22,6 +22,7 @@ from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.files.chain import checked_head
 
 __all__ = [
+    "CommandGroup",
     "TextCommand",
     "Unavailable",
     "asynchronous",
@@ -39,6 +40,18 @@ __all__ = [
 ]
 
 Params = ParamSpec("Params")
+
+_REMOVING, _SHOWING = ("rm", "delete", "forget", "revoke"), ("view", "show")
+_SYNONYMS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("delete", "del", "remove", "rm", "forget"), _REMOVING),
+    **dict.fromkeys(("cat", "get", "read", "show", "view"), _SHOWING),
+    **dict.fromkeys(("dir", "list", "ls"), ("ls", "list")),
+    **dict.fromkeys(("move", "rename"), ("mv",)),
+    **dict.fromkeys(("add", "new", "write"), ("add", "create")),
+    **dict.fromkeys(("find", "grep", "search"), ("search", "grep")),
+    **dict.fromkeys(("change", "edit"), ("edit", "update")),
+}
+"""The commands that are most likely meant by a name that a group does not have."""
 
 
 class Unavailable(click.ClickException):
@@ -77,6 +90,19 @@ def _head(context: click.Context, parameter: click.Parameter, value: str | None)
 head_option = click.option(
     "--head", metavar="HEAD", callback=_head, help="A head noted earlier, which the history must lead through still."
 )
+
+
+class CommandGroup(click.Group):
+    """A group that knows what is meant by a usual name that it does not have; click suggests what is spelt alike."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            meant = next((name for name in _SYNONYMS.get(args[0], ()) if name in self.commands), None)
+            if meant is not None:
+                raise click.UsageError(f"No such command {args[0]!r}. Did you mean {meant!r}?", ctx)
+        return super().resolve_command(ctx, args)
 
 
 class TextCommand(click.Command):

@@ -56,6 +56,7 @@ __all__ = ["Party", "hold"]
 _CURSORS = "cursors"
 """The event that says what the thread has seen of each memory. It belongs to the messages before it."""
 
+_FAREWELLS = ("exit", "quit")
 _UNANSWERED = ToolDenied("The user did not approve this call. Go on without it.")
 
 
@@ -101,7 +102,8 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
         if new and not conversation.is_new:
             raise click.UsageError(f"Thread {log.session_id} exists already. Leave out --new to go on with it.")
         if sys.stderr.isatty():
-            render.note(f"Thread {log.session_id}. To go on with it later: --thread {log.session_id}")
+            leave = " To leave: Ctrl-D, or exit." if question is None else ""
+            render.note(f"Thread {log.session_id}.{leave} To go on with it later: --thread {log.session_id}")
         try:
             if question is None:
                 runner.run(_introduce(party))
@@ -148,10 +150,13 @@ def _until_left(conversation: _Conversation) -> None:
             if failure is not None:
                 render.note(f"error: {render.visible_line(failure)}")
         try:
-            turn = partial(conversation.say, _line())
+            line = _line()
         except (KeyboardInterrupt, EOFError):
             render.note("")
             return
+        if line.strip().lower().removeprefix("/") in _FAREWELLS:
+            return
+        turn = partial(conversation.say, line)
 
 
 def _line() -> str:

@@ -7,7 +7,15 @@ import sys
 import click
 
 from memshelf.cli import render
-from memshelf.cli.command import TextCommand, asynchronous, json_option, memory_option, path_argument, text
+from memshelf.cli.command import (
+    CommandGroup,
+    TextCommand,
+    asynchronous,
+    json_option,
+    memory_option,
+    path_argument,
+    text,
+)
 from memshelf.cli.memory import Store, opened, opened_with_history
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
@@ -23,7 +31,7 @@ __all__ = ["files"]
 _MOUNT = "memory"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def files() -> None:
     """Read and change the files of one memory.
 

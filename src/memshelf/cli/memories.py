@@ -10,7 +10,7 @@ import click
 
 from memshelf.cli import render, times
 from memshelf.cli.changes import content_of, content_option
-from memshelf.cli.command import TextCommand, confirmed, json_option, text
+from memshelf.cli.command import CommandGroup, TextCommand, confirmed, json_option, text
 from memshelf.cli.hosted import Api, extension, hosted, memory_argument, store_argument
 from memshelf.errors import MemoryStoreError
 
@@ -19,7 +19,7 @@ __all__ = ["memories"]
 Json = dict[str, Any]  # JSON has many types
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def memories() -> None:
     """Read and change the memories of a store.
 

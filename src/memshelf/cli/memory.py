@@ -179,6 +179,7 @@ def store_of(place: Place) -> Store:
 
 def require(place: Place) -> None:
     """`unknown_memory` when there is none. Looking for it creates nothing, which a store might."""
+    names: list[str] = []
     if not place.path.exists():
         missing = f"There is no memory at {place.text}."
     elif place.kind == "sqlite" and place.memory not in (names := memories(place.path)):
@@ -187,6 +188,8 @@ def require(place: Place) -> None:
         return
     error = MemoryStoreError("unknown_memory", missing)
     error.add_note("Check --memory; `memshelf files create` makes a new memory.")
+    if place.kind == "sqlite" and not names and _holds_records(place.path):
+        error.add_note("It holds records, which are no files: `memshelf records list`.")
     raise error
 
 
@@ -241,6 +244,14 @@ def memories(path: Path) -> list[str]:
         refused.__cause__ = error
         say_where(refused, str(path))
         raise refused from error
+
+
+def _holds_records(path: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
+            return connection.execute("SELECT 1 FROM records LIMIT 1").fetchone() is not None
+    except sqlite3.Error:  # a foreign database, or one that is busy: what is said without it is true
+        return False
 
 
 def origin() -> Origin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,7 +16,7 @@ import click
 from memshelf.cli import render
 from memshelf.cli.carried import force_option, new_file, readable_file
 from memshelf.cli.command import Unavailable, disk_paths, in_words_of_options, json_option
-from memshelf.cli.memory import origin
+from memshelf.cli.memory import origin, some_of
 from memshelf.cli.record_place import RecordPlace, on_records, opened_records
 from memshelf.cli.records import records
 from memshelf.errors import MemoryStoreError
@@ -84,7 +84,8 @@ async def import_records(
 
     A line is a JSON object with a `text`, and maybe `at`, `updated_at`, `revised`, `thread`, `origin`, `id` and
     `replaces`. What is there already is not added again, so an import that was stopped is finished by calling it again.
-    A damaged file is refused as a whole; of a server, a record that is blank or too long is left out.
+    A damaged file is refused as a whole; of a server, a record that is blank or too long is left out. Without --user,
+    the records of all users of a file are imported, and a warning names the users if there are several.
 
     \b
     Examples:
@@ -104,8 +105,10 @@ async def import_records(
             with readable_file(str(file)) as read:
                 await _from_file(read, place, user, done)
     if as_json:
+        counts = {"added": done.added, "present": done.present}
         left_out = {"left_out": done.left_out} if url is not None else {}  # a file is taken whole
-        render.document({"namespace": place.namespace, "added": done.added, "present": done.present, **left_out})
+        users = {"users": done.users} if done.users else {}
+        render.document({"namespace": place.namespace, **counts, **left_out, **users})
     else:
         ending = f", {done.left_out} left out" if done.left_out else ""
         render.line(f"Imported: {render.counted(done.added, 'record')} added, {render.present(done.present)}{ending}")
@@ -121,6 +124,8 @@ class _Import:
     known: dict[object, list[str]] = field(default_factory=lambda: defaultdict(list))
     ids: dict[str, str] = field(default_factory=dict)
     """The ids that records had where they come from, and those that they have here."""
+    users: Sequence[str] = ()
+    """Whose records are imported together, if they are those of several."""
     added: int = 0
     present: int = 0
     left_out: int = 0
@@ -140,8 +145,10 @@ def _says_how_far(done: _Import) -> Iterator[None]:
 
 async def _from_file(read: Callable[[], IO[bytes]], place: RecordPlace, user: str | None, done: _Import) -> None:
     who = replace(origin(), kind="import")
+    users: set[str] = set()
     with read() as stream:
-        total = sum(1 for _ in read_lines(stream, origin=who, max_chars=_MOST_CHARS, user=user))
+        total = sum(1 for _ in read_lines(stream, origin=who, max_chars=_MOST_CHARS, user=user, users=users))
+    _say_whose(sorted(users), user, total, done)
     async with opened_records(place, create=True) as store:
         await _learn(store, done)
         with read() as stream, render.progress("Importing") as progress:
@@ -149,6 +156,18 @@ async def _from_file(read: Callable[[], IO[bytes]], place: RecordPlace, user: st
             while batch := list(islice(lines, _BATCH)):
                 await _add(store, batch, done)
                 progress(done.added + done.present, total)
+
+
+def _say_whose(users: Sequence[str], user: str | None, total: int, done: _Import) -> None:
+    """`not_found` when the file has none of the user's records; a warning when it has those of several, mixed."""
+    if user is not None and not total:
+        held = f"Users whose records it has: {some_of(users)}."
+        raise MemoryStoreError("not_found", f"The file has no records of {user}. {held} Nothing was imported.")
+    if user is None and len(users) > 1:
+        done.users = users
+        names = render.visible_line(some_of(users))
+        render.note(f"warning: The file has records of several users, which are mixed: {names}.")
+        render.note("To import those of one of them: --user NAME, with a --namespace of their own.")
 
 
 async def _from_server(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, confirmed, json_option, question, text, typed_or_piped
+from memshelf.cli.command import CommandGroup, TextCommand, confirmed, json_option, question, text, typed_or_piped
 from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, namespaces_of, on_record_database, on_records, opened_records
 from memshelf.records.lines import record_json
@@ -22,7 +22,7 @@ __all__ = ["records"]
 _MOST_BYTES = 400_000
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def records() -> None:
     """Add, find and change records: short texts that are recalled by meaning.
 

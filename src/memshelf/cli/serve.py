@@ -16,7 +16,7 @@ import click
 
 from memshelf.arguments import checked_dsn
 from memshelf.cli import render
-from memshelf.cli.command import Unavailable, asynchronous, disk_paths, head_option, json_option, one_of
+from memshelf.cli.command import CommandGroup, Unavailable, asynchronous, disk_paths, head_option, json_option, one_of
 from memshelf.cli.memory import disk_path
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
@@ -211,7 +211,7 @@ async def _first_key(data: str | None, database: str | None) -> str | None:
         return await Accounts(engine).first_key(_WORKSPACE)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def keys() -> None:
     """Create, list and revoke the API keys of a service.
 

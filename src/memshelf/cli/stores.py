@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, confirmed, head_option, json_option, question, text
+from memshelf.cli.command import CommandGroup, TextCommand, confirmed, head_option, json_option, question, text
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
 
 __all__ = ["stores"]
@@ -16,7 +16,7 @@ __all__ = ["stores"]
 Json = dict[str, Any]  # JSON has many types
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def stores() -> None:
     """Create, show, search, archive and delete the memory stores of a service.
 

@@ -10,7 +10,7 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.carried import file_argument, force_option, new_file, readable_file
 from memshelf.cli.chat import chat, threads_option
-from memshelf.cli.command import confirmed, json_option, question
+from memshelf.cli.command import CommandGroup, confirmed, json_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.thread import held, opened
 from memshelf.errors import MemoryStoreError
@@ -21,7 +21,7 @@ from memshelf.threads.transcript import transcript
 __all__ = ["threads"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def threads() -> None:
     """List, show, continue, branch off, search, export, import and delete conversations.
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import asynchronous, confirmed, json_option
+from memshelf.cli.command import CommandGroup, asynchronous, confirmed, json_option
 from memshelf.cli.history import show_diff
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
 from memshelf.cli.serve import (
@@ -29,7 +29,7 @@ __all__ = ["versions"]
 Json = dict[str, Any]  # JSON has many types
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def versions() -> None:
     """Show, compare, restore and erase the versions of a store's memories.
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import TextCommand, disk_paths, json_option, question
+from memshelf.cli.command import CommandGroup, TextCommand, disk_paths, json_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.workspace_place import (
     existing_workspace,
@@ -32,7 +32,7 @@ _limit_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def workspace() -> None:
     """Show what is known about a user, and change it.
 

@@ -72,15 +72,16 @@ async def add(
     most = FileFormat().max_file_bytes
     given = typed_or_piped(content, "An entry", most, too_large="too_large", not_text="invalid_file")
     try:
+        before = {each.file for each in await place.list_entries()}
         file = await place.write_memory_entry(
             title=title, content=given, memory_type=memory_type, description=description, origin=origin()
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
-        render.document({"file": file})
+        render.document({"file": file, "updated": file in before})
     else:
-        render.line(f"Stored {render.visible_line(file)}")
+        render.line(f"{'Updated' if file in before else 'Stored'} {render.visible_line(file)}")
 
 
 @workspace.command(cls=TextCommand)

@@ -66,13 +66,15 @@ def line_of(record: MemoryRecord, replaces: str | None) -> bytes:
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def read_lines(stream: IO[bytes], *, origin: Origin, max_chars: int, user: str | None = None) -> Iterator[Line]:
+def read_lines(
+    stream: IO[bytes], *, origin: Origin, max_chars: int, user: str | None = None, users: set[str] | None = None
+) -> Iterator[Line]:
     """The records of JSON lines, or of a JSON document as mem0 exports it: a list, alone or as `results` or `memories`.
 
     A record has `text`, or mem0's `memory`, and may have `id`, `at` (or `created_at`), `updated_at`, `revised`,
     `thread`, `origin` and `replaces`; of everything else there is no notice. A record that does not say so is from
-    `origin`. With `user`, only those whose `user_id` it is. `invalid_file` names the line, or the record of a document,
-    that is not as it must be.
+    `origin`. With `user`, only those whose `user_id` it is; `users` gets every `user_id` that is met. `invalid_file`
+    names the line, or the record of a document, that is not as it must be.
     """
     number, head = 1, _line(stream, 1)
     while head and not head.strip():
@@ -82,7 +84,10 @@ def read_lines(stream: IO[bytes], *, origin: Origin, max_chars: int, user: str |
     for place, item in _lines(stream, head, number) if alone else _members(whole):
         if not isinstance(item, dict):
             raise _damaged(f"{place} is no JSON object. {_EXPECTED}")
-        if user is None or item.get("user_id") == user:
+        whose = item.get("user_id")
+        if users is not None and isinstance(whose, str):
+            users.add(whose)
+        if user is None or whose == user:
             yield _read(item, place, origin, max_chars)
 
 
@@ -107,7 +112,9 @@ def _is_record(line: bytes) -> bool:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}")  # then the line is what is damaged
-    return isinstance(value, dict) and ("text" in value or "memory" in value)
+    if not isinstance(value, dict):
+        return False
+    return "text" in value or "memory" in value or not any(isinstance(value.get(name), list) for name in _LISTS)
 
 
 def _members(whole: bytes) -> Iterator[tuple[str, Any]]:
@@ -125,7 +132,10 @@ def _parsed(text: bytes, line: int) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        number, reason = line + error.lineno - 1, f"{error.msg} at character {error.colno}"
+        # What is missing at the end is missing in the last line that says something.
+        end = len(error.doc.rstrip(" \t\r\n"))
+        at = json.JSONDecodeError(error.msg, error.doc, min(error.pos, end))
+        number, reason = line + at.lineno - 1, f"{at.msg} at character {at.colno}"
     except UnicodeDecodeError as error:
         number, reason = line + text.count(b"\n", 0, error.start), "it is not UTF-8 text"
     except RecursionError:
