@@ -21,10 +21,11 @@ _AFTER = re.compile(r"\.?\s?(?:[/,&–-]|and|or|to)\s?(?:mon|tue|wed|thu|fri|sat
 _LONGEST_BEFORE = len("every thurs. and ")
 
 _CHINESE = re.compile(
-    "(?:(?P<each>[每各]个?)|(?<![个一二两三四五六七八九十几0-9]))(?:[周週]|星期|[礼禮]拜)"
-    "(?:(?P<weekend>末)|(?P<days>[一二三四五六日天](?:[、,和及与/]?(?:[周週]|星期|[礼禮]拜)[一二三四五六日天]"
+    "(?:[周週]|星期|[礼禮]拜)(?:(?P<weekend>末)|(?P<days>[一二三四五六日天](?:[、,和及与/]?(?:[周週]|星期|[礼禮]拜)[一二三四五六日天]"
     "|[、,和及与/][一二三四五六日](?![月日号点]))*)(?P<more>[一二三四五六日]*)(?![起次个点月]))"
 )
+
+_EACH, _COUNTED = re.compile("[每各]个?$"), re.compile("[个一二两三四五六七八九十几0-9]$")
 
 
 def weekday_term(number: int) -> str:
@@ -50,8 +51,11 @@ def _english(text: str) -> Iterator[int]:
 
 def _chinese(text: str) -> Iterator[int]:
     for found in _CHINESE.finditer(text):
+        each = _EACH.search(text, max(0, found.start() - 2), found.start())
+        if each is None and _COUNTED.search(text, max(0, found.start() - 1), found.start()):
+            continue
         if found["weekend"]:
             yield from (5, 6)
             continue
-        days = found["days"] + (found["more"] if found["each"] else "")
+        days = found["days"] + (found["more"] if each else "")
         yield from (_CHINESE_DAYS[each] for each in days if each in _CHINESE_DAYS)
