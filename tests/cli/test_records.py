@@ -82,6 +82,51 @@ def test_every_record_of_a_namespace_and_no_other_is_deleted(run, memory):
     assert b"marmalade" not in b"".join(path.read_bytes() for path in Path().glob("user.db*"))
 
 
+def test_a_record_is_shown_whole_with_all_that_is_known_of_it(run, memory):
+    text = "Likes green tea. " * 40 + "\u2028\n第二行"
+    first = run("records", "add", text, "--at", "2026-05-01T12:00Z", "--thread", "chat", "--json").json
+    second = run("records", "add", "Likes black tea.", "--replaces", first["id"], "--json").json
+    shown = run("records", "show", first["id"]).text
+    fields, _, rest = shown.partition("\n\n")
+    assert rest == f"{text}\n"
+    known = dict(line.split("\t") for line in fields.splitlines())
+    assert known.pop("updated_at").endswith("Z")
+    assert known.pop("origin").startswith("user cli:")
+    assert known == {
+        "id": first["id"], "at": "2026-05-01T12:00:00Z", "thread": "chat", "replaced_by": second["id"],
+    }  # fmt: skip
+    run("records", "update", second["id"], "Likes black tea now.")
+    both = run("records", "show", second["id"], first["id"], "--json").json["records"]
+    assert [each["text"] for each in both] == ["Likes black tea now.", text]
+    assert both == run("records", "list", "--json").json["records"][::-1]
+    assert "\nrevised\tyes\n" in run("records", "show", second["id"]).text
+
+
+def test_when_one_of_the_records_to_show_is_not_there_none_is_printed(run, memory):
+    added = run("records", "add", "tea", "--json").json["id"]
+    missing = run("records", "show", added, "rec_none")
+    assert (missing.code, missing.text) == (1, "")
+    assert missing.err == "error: record_not_found: There is no record 'rec_none' here; nothing changed.\n"
+    assert run("records", "show").err.startswith("error: usage: Missing argument 'ID...'.")
+    assert run("records", "show", added, "--namespace", "ann").code == 3
+
+
+def test_a_list_that_is_cut_says_how_to_see_the_whole(run, terminal, memory):
+    record = run("records", "add", "tea \x1b[31m" * 30, "--json").json["id"]
+    hint = "Long texts are cut; `memshelf records show ID` prints all of one."
+    for command in (("list",), ("search", "tea")):
+        shown = terminal("records", *command, "--memory", memory)
+        assert shown.end() == 0
+        assert ("…" in shown.seen, hint in shown.seen) == (True, True)
+    shown = terminal("records", "show", record, "--memory", memory)
+    assert shown.end() == 0
+    assert ("…" in shown.seen, "tea \\x1b[31m" * 30 in shown.seen) == (False, True)
+    run("records", "update", record, "tea")
+    shown = terminal("records", "list", "--memory", memory)
+    assert shown.end() == 0
+    assert hint not in shown.seen
+
+
 def test_pages_follow_one_another(run, memory):
     for each in range(3):
         run("records", "add", f"record {each}")

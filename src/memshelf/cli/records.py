@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,7 @@ async def search(place: RecordPlace, query: str, *, limit: int, now: str | None,
         render.document({"query": query, "records": [record_json(record) for record in found]})
     elif found:
         rows = [[f"{record.score or 0:.2f}", *_row(record)] for record in found]
-        render.table(rows, header=("SCORE", "TIME", "ID", "TEXT"), right=(0,))
+        _table(rows, ("SCORE", "TIME", "ID", "TEXT"), right=(0,))
     elif render.on_terminal():
         render.note("Nothing was found.")
 
@@ -108,7 +109,7 @@ async def _say_what_is_not_indexed(store: SqlRecordStore) -> None:
 @click.option("--cursor", metavar="CURSOR", help="Continue from the cursor at which the previous page ended.")
 @on_records
 async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as_json: bool) -> None:
-    """List records in the order they were added.
+    """List records in the order they were added. A terminal shows the beginnings of long ones; `show` all of one.
 
     \b
     Examples:
@@ -121,11 +122,35 @@ async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as
         render.document({"records": [record_json(record) for record in page.records], "next_cursor": page.next_cursor})
         return
     if page.records:
-        render.table([_row(record) for record in page.records], header=("TIME", "ID", "TEXT"))
+        _table([_row(record) for record in page.records], ("TIME", "ID", "TEXT"))
     elif render.on_terminal():
         render.note("There are no records.")
     if page.next_cursor is not None:
         render.note(f"There are more: --cursor {page.next_cursor}")
+
+
+@records.command()
+@json_option
+@click.argument("record_ids", metavar="ID...", nargs=-1, required=True)
+@on_records
+async def show(place: RecordPlace, record_ids: tuple[str, ...], *, as_json: bool) -> None:
+    """Print whole records, with all that is known of them. When there is none of one of the IDs, none is printed.
+
+    \b
+    Examples:
+      memshelf records show REC --memory user.db
+      memshelf records show REC REC2 --memory user.db --json
+    """
+    async with opened_records(place) as store:
+        found = [await store.get(record_id) for record_id in record_ids]
+    if as_json:
+        render.document({"records": [record_json(record) for record in found]})
+        return
+    for number, record in enumerate(found):
+        if number:
+            render.line("")
+        render.table(_fields(record), header=("FIELD", "VALUE"), whole=True)
+        render.show(f"\n{record.text}" if record.text.endswith("\n") else f"\n{record.text}\n")
 
 
 @records.command()
@@ -230,6 +255,20 @@ def _text_of(content: str | None) -> str:
 
 def _row(record: MemoryRecord) -> list[str]:
     return [times.shown(record.at) if record.at is not None else "", record.id, record.text]
+
+
+def _table(rows: list[list[str]], header: Sequence[str], *, right: Sequence[int] = ()) -> None:
+    if render.table(rows, header=header, right=right):
+        render.note("Long texts are cut; `memshelf records show ID` prints all of one.")
+
+
+def _fields(record: MemoryRecord) -> list[list[str]]:
+    """What is known of a record besides its text, named as in JSON."""
+    known = record_json(replace(record, text="", score=None))
+    known |= {name: times.shown(moment) for name in ("at", "updated_at") if (moment := getattr(record, name))}
+    if origin := known.get("origin"):
+        known["origin"] = " ".join([origin.pop("kind", ""), *origin.values()]).lstrip()
+    return [[name, "yes" if value is True else value] for name, value in known.items() if value]
 
 
 def _show(record: MemoryRecord, done: str, *, as_json: bool) -> None:

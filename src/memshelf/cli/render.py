@@ -135,25 +135,29 @@ def _columns(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
 
 
-def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: Sequence[int] = ()) -> None:
+def table(
+    rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: Sequence[int] = (), whole: bool = False
+) -> bool:
     """Print rows: aligned under a header on a terminal, else separated by tabs, without a header.
 
     The columns numbered in `right` are aligned to the right. On a terminal the last column is cut to its width, if
-    that leaves enough of it.
+    that leaves enough of it and it is not wanted `whole`. Answers whether anything was cut.
     """
     rows = [[visible_line(cell) for cell in row] for row in rows]
     if not on_terminal():
         for row in rows:
             line("\t".join(row))
-        return
+        return False
     widths = [max(map(columns, column)) for column in zip(header, *rows, strict=True)]
+    widest = widths[-1]
     room = shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
-    if room >= _LEAST_ROOM:
+    if room >= _LEAST_ROOM and not whole:
         widths[-1] = min(widths[-1], room)
     for number, row in enumerate([header, *rows]):
         cells = [_padded(_cut(cell, widths[at]), widths[at], right=at in right) for at, cell in enumerate(row)]
         text = "  ".join(cells).rstrip()
         line(paint(text, "bright_black") if number == 0 else text)
+    return widths[-1] < widest
 
 
 def _padded(text: str, width: int, *, right: bool) -> str:

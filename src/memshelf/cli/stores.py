@@ -95,7 +95,7 @@ async def show(api: Api, store: str, *, as_json: bool) -> None:
     rows = [[name, str(found[name])] for name in ("id", "name", "description")]
     rows += [[name, _when(found[name])] for name in ("created_at", "updated_at", "archived_at") if found[name]]
     rows += [[f"metadata {key}", value] for key, value in found["metadata"].items()]
-    render.table(rows, header=("FIELD", "VALUE"))
+    render.table(rows, header=("FIELD", "VALUE"), whole=True)
 
 
 @stores.command()

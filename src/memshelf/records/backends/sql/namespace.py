@@ -13,7 +13,7 @@ from memshelf.embedding.text import PASSAGES
 from memshelf.origin import Origin
 from memshelf.records.backends.drafts import Draft
 from memshelf.records.backends.paging import cursor_position, page_cursor, record_missing
-from memshelf.records.model import MemoryRecord, NewRecord, RecordPage
+from memshelf.records.model import MemoryRecord, RecordPage
 from memshelf.records.retrieval.analysis import ANALYSIS
 from memshelf.records.retrieval.index import Entry
 from memshelf.storage.ids import Mint, from_micros
@@ -225,10 +225,9 @@ class Namespace:
             found |= {row[0]: _record(row[1:]) for row in rows}
         return found
 
-    async def new_record(self, record_id: str) -> NewRecord:
-        """The record as it could be added again. `record_not_found`."""
-        record = (await self.records([await self._position(record_id)])).popitem()[1]
-        return NewRecord(text=record.text, at=record.at, thread=record.thread, origin=record.origin)
+    async def record(self, record_id: str) -> MemoryRecord:
+        """`record_not_found`."""
+        return (await self.records([await self._position(record_id)])).popitem()[1]
 
     async def changes(self, since: int, model: int | None, limit: int) -> Changed:
         """At most `limit` records that changed after `since`, in the order of their changes."""

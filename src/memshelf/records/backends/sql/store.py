@@ -157,12 +157,16 @@ class SqlRecordStore:
 
         return await self._write(script)
 
-    async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
-        old = await self._read(lambda namespace: namespace.new_record(record_id), None)
-        if old is None:
+    async def get(self, record_id: str) -> MemoryRecord:
+        """The whole record. `record_not_found`."""
+        found = await self._read(lambda namespace: namespace.record(record_id), None)
+        if found is None:  # there is no such namespace
             raise record_missing(record_id)
-        now = self._mint.now()
-        new = replace(old, text=text, origin=origin or old.origin)
+        return found
+
+    async def update(self, record_id: str, text: str, *, origin: Origin | None = None) -> MemoryRecord:
+        old, now = await self.get(record_id), self._mint.now()
+        new = NewRecord(text=text, at=old.at, thread=old.thread, origin=origin or old.origin)
         (draft,) = await draft_all([new], self._max_chars, now, secrets=self._secrets)
         (vectors,) = await self._vectors([draft])
         return await self._write(lambda namespace: namespace.update(record_id, draft, vectors, self._model, now))
