@@ -257,9 +257,10 @@ def test_what_is_durable_is_synced_and_what_is_not_is_not(tmp_path, monkeypatch)
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_mode), real(descriptor)))
     SessionLog("s1", tmp_path / "new").append("user", "hi")
-    assert [stat.S_IFMT(mode) for mode in synced] == [stat.S_IFDIR, stat.S_IFREG, stat.S_IFDIR]
+    directory, file = stat.S_IFDIR, stat.S_IFREG
+    assert [stat.S_IFMT(mode) for mode in synced] == [directory, directory, file, directory, directory]
     SessionLog("s2", tmp_path / "other", durable=False).append("user", "hi")
-    assert len(synced) == 3
+    assert len(synced) == 5
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -19,6 +19,8 @@ from memshelf.cli import render
 from memshelf.cli.command import disk_paths
 from memshelf.cli.memory import disk_path
 from memshelf.errors import MemoryStoreError
+from memshelf.storage.private import sync_directory
+from memshelf.storage.staged import staged
 
 __all__ = ["file_argument", "force_option", "new_file", "readable_file"]
 
@@ -37,22 +39,24 @@ def new_file(file: str, *, force: bool) -> Iterator[IO[bytes]]:
     place = disk_path(file)
     if place.exists() and not force:
         raise click.UsageError(f"{file} exists; say --force to replace it.")
-    with _called(file):
-        descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    try:
-        with open(descriptor, "wb") as raw:
-            if place.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                    yield cast("IO[bytes]", packed)
-            else:
-                yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
+    with ExitStack() as writing:
         with _called(file):
-            Path(name).replace(place)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+            raw, path = writing.enter_context(staged(str(place.parent)))
+        if place.suffix == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                yield cast("IO[bytes]", packed)
+        else:
+            yield raw
+        raw.flush()
+        os.fsync(raw.fileno())
+        with _called(file):
+            Path(path).replace(place)
+    try:
+        sync_directory(str(place.parent))
+    except OSError as error:
+        raise MemoryStoreError(
+            "write_unconfirmed", f"{file} is written, but may not survive a power cut: {error.strerror}."
+        ) from error
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from memshelf.files import edits
 from memshelf.files.protocol import FileStore
 from memshelf.mounted import Json
 from memshelf.origin import Origin
-from memshelf.storage.journal import make_private
+from memshelf.storage.private import make_private
 
 __all__ = ["export_folder", "import_folder", "show_import"]
 

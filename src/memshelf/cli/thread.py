@@ -12,7 +12,7 @@ import click
 
 from memshelf.cli.command import Unavailable
 from memshelf.errors import MemoryStoreError
-from memshelf.storage.journal import private_directory
+from memshelf.storage.private import private_directory
 from memshelf.threads.log import SessionLog
 
 __all__ = ["held", "opened"]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 
 from memshelf.errors import MemoryStoreError
+from memshelf.storage.private import make_private, private_directory, settle, sync_directory
+from memshelf.storage.staged import staged
 
-__all__ = ["Journal", "Lines", "make_private", "private_directory"]
+__all__ = ["Journal", "Lines"]
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe in the file's place must not hold us up
@@ -21,37 +22,11 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FIRST_BLOCK, _LARGEST_BLOCK = 1 << 16, 1 << 22
 
 
-def make_private(path: str) -> list[str]:
-    """Make a directory, and those above it that are missing, for its user only; those that were made, from the top."""
-    missing = []
-    while path and not os.path.lexists(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    made = []
-    for each in reversed(missing):
-        with suppress(FileExistsError):  # somebody was faster
-            os.mkdir(each, 0o700)
-            made.append(each)
-    return made
-
-
-def private_directory(path: str, *, durable: bool) -> None:
-    """Make a directory that only its user can read, and keep version control away from it, unless it exists."""
-    for made in make_private(path):
-        with suppress(FileExistsError):
-            ignore = os.open(
-                os.path.join(made, ".gitignore"), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600
-            )
-            with os.fdopen(ignore, "wb") as file:
-                file.write(b"*\n")
-        if durable:
-            _sync_directory(os.path.dirname(made))
-
-
 class Lines:
-    """The whole lines that a file had at one instant. Only valid while it is open."""
+    """The whole lines that a file had at one instant. Only valid while it is open. `unavailable`."""
 
-    def __init__(self, descriptor: int, size: int) -> None:
+    def __init__(self, path: str, descriptor: int, size: int) -> None:
+        self._path = path
         self._descriptor = descriptor
         self.size = size
 
@@ -59,7 +34,7 @@ class Lines:
         """The lines without their ends, from the first. A last line without an end comes too."""
         rest, at = b"", 0
         while at < self.size:
-            block = os.pread(self._descriptor, min(_LARGEST_BLOCK, self.size - at), at)
+            block = self._read(min(_LARGEST_BLOCK, self.size - at), at)
             if not block:
                 break
             at += len(block)
@@ -75,7 +50,7 @@ class Lines:
         while at:
             length = min(length, at)
             at -= length
-            rest, *whole = (os.pread(self._descriptor, length, at) + rest).split(b"\n")
+            rest, *whole = (self._read(length, at) + rest).split(b"\n")
             if first and whole:
                 whole = whole if whole[-1] else whole[:-1]  # what is behind the last line's end is no line
                 first = False
@@ -87,7 +62,15 @@ class Lines:
     @cached_property
     def torn(self) -> bool:
         """Whether the last line has no end: whoever wrote it died, or a person edited the file."""
-        return self.size > 0 and os.pread(self._descriptor, 1, self.size - 1) != b"\n"
+        return self.size > 0 and self._read(1, self.size - 1) != b"\n"
+
+    def _read(self, length: int, at: int) -> bytes:
+        """All of it, unless the file ends before."""
+        with _refusals(self._path):
+            data = os.pread(self._descriptor, length, at)
+            while len(data) < length and (more := os.pread(self._descriptor, length - len(data), at + len(data))):
+                data += more
+        return data
 
 
 class Journal:
@@ -111,16 +94,26 @@ class Journal:
             with _refusals(self.path), self._directory() as at:
                 descriptor = os.open(self._name, _READ, dir_fd=at)
         except FileNotFoundError:
-            yield Lines(-1, 0)
+            yield Lines(self.path, -1, 0)
             return
         try:
             with _refusals(self.path):
                 fcntl.flock(descriptor, fcntl.LOCK_SH)
                 size = os.fstat(descriptor).st_size
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
-            yield Lines(descriptor, size)
+            yield Lines(self.path, descriptor, size)
         finally:
-            os.close(descriptor)
+            with suppress(OSError):  # it was read
+                os.close(descriptor)
+
+    def exists(self) -> bool:
+        """Whether there is a file, or anything else in its place."""
+        with _refusals(self.path):
+            try:
+                os.lstat(self.path)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
 
     def names(self) -> list[str]:
         """The names of the regular files in its directory, in no order; none if there is no directory."""
@@ -144,14 +137,12 @@ class Journal:
                     if (locked := self._locked(at)) is None:
                         continue  # the directory was removed while we waited
                     descriptor, created = locked
-                    try:
-                        lines = Lines(descriptor, os.fstat(descriptor).st_size)
+                    with self._released(descriptor):
+                        lines = Lines(self.path, descriptor, os.fstat(descriptor).st_size)
                         data = make(lines)
                         if data:
-                            _write(descriptor, b"\n" + data if lines.torn else data, lines.size)
+                            self._write(descriptor, b"\n" + data if lines.torn else data, lines.size)
                             self._sync(descriptor, created=created)
-                    finally:
-                        _release(descriptor)
                     return
         except OSError as error:
             raise _refusal(self.path, error) from error
@@ -161,20 +152,22 @@ class Journal:
 
         With `make`, a directory that is missing is made as for `append`.
         """
-        staged = os.path.join(os.path.dirname(self.path), f".{secrets.token_hex(8)}.new")
+        directory, made = os.path.dirname(self.path), False
         with _refusals(self.path):
             if make:
-                private_directory(os.path.dirname(self.path), durable=self._durable)
-            descriptor = os.open(staged, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+                private_directory(directory, durable=self._durable)
             try:
-                with os.fdopen(descriptor, "wb") as file:
+                with staged(directory) as (file, path):
                     file.writelines(lines)
                     file.flush()
                     if self._durable:
-                        os.fsync(descriptor)
-                os.link(staged, self.path)  # unlike a rename, it never replaces a file
-            finally:
-                os.unlink(staged)
+                        os.fsync(file.fileno())
+                    os.link(path, self.path)  # unlike a rename, it never replaces a file
+                    made = True
+            except OSError as error:
+                if made:
+                    raise _unconfirmed(self.path, error) from error
+                raise
             self._confirm()
 
     def remove(self) -> bool:
@@ -196,7 +189,7 @@ class Journal:
         if make:
             make_private(self._below)
         if sync:
-            _sync_directory(os.path.dirname(self._below))
+            sync_directory(os.path.dirname(self._below))
         at = os.open(self._below, _DIRECTORY)
         try:
             for name in os.path.relpath(os.path.dirname(self.path), self._below).split(os.sep):
@@ -220,7 +213,7 @@ class Journal:
             if created:
                 with self._directory(sync=True) as at:
                     if at is None:
-                        _sync_directory(os.path.dirname(self.path))
+                        settle(self.path)
                     else:
                         os.fsync(at)
 
@@ -228,7 +221,32 @@ class Journal:
         """Wait until the file's entry in its directory is on the disk, or is gone from there."""
         if self._durable:
             with _lasting(self.path):
-                _sync_directory(os.path.dirname(self.path))
+                settle(self.path)
+
+    def _write(self, descriptor: int, data: bytes, size: int) -> None:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        except OSError as error:
+            try:
+                if os.fstat(descriptor).st_size > size:
+                    os.ftruncate(descriptor, size)  # the disk is full: take back the part that had room
+            except OSError:
+                raise _unconfirmed(self.path, error) from error
+            raise
+
+    @contextmanager
+    def _released(self, descriptor: int) -> Iterator[None]:
+        """Release the file afterwards. A system that then refuses has perhaps not kept what was written."""
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):
+                _release(descriptor)
+            raise
+        with _lasting(self.path):
+            _release(descriptor)
 
     def _locked(self, at: int | None) -> tuple[int, bool] | None:
         while True:
@@ -243,7 +261,8 @@ class Journal:
                 if self._is_at(descriptor, at):
                     return descriptor, created
             except BaseException:
-                _release(descriptor)
+                with suppress(OSError):
+                    _release(descriptor)
                 raise
             _release(descriptor)  # the file was removed while we waited
 
@@ -271,28 +290,10 @@ class Journal:
 
 
 def _release(descriptor: int) -> None:
-    # Closing is not enough if another thread forked meanwhile: the child has a copy of the descriptor.
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    with suppress(OSError):
+        # Closing is not enough if another thread forked meanwhile: the child has a copy of the descriptor.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
-
-
-def _write(descriptor: int, data: bytes, size: int) -> None:
-    try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, size)  # the disk is full: take back the part that had room
-        raise
-
-
-def _sync_directory(path: str) -> None:
-    directory = os.open(path, _DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 @contextmanager
@@ -311,9 +312,13 @@ def _lasting(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise MemoryStoreError(
-            "write_unconfirmed", f"{path}: changed, but that may not survive a crash. {error.strerror}."
-        ) from error
+        raise _unconfirmed(path, error) from error
+
+
+def _unconfirmed(path: str, error: OSError) -> MemoryStoreError:
+    return MemoryStoreError(
+        "write_unconfirmed", f"{path}: changed, but perhaps not whole or not for good. {error.strerror}."
+    )
 
 
 def _refusal(path: str, error: OSError) -> MemoryStoreError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -31,14 +32,15 @@ class SessionInfo:
 
 
 def inspect(directory: str) -> list[SessionInfo]:
-    """What is no session, or cannot be read, is left out; one that disappears meanwhile too. `unavailable`."""
+    """What is no session is left out, as is one that disappears meanwhile. One that cannot be read has no preview.
+    `unavailable`."""
     try:
-        entries = list(os.scandir(directory))
+        with os.scandir(directory) as entries:
+            found = [info for entry in entries if (info := _info(entry)) is not None]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise MemoryStoreError("unavailable", f"{directory}: {error.strerror}.") from error
-    found = [info for entry in entries if (info := _info(entry)) is not None]
     return sorted(found, key=lambda info: (info.updated, info.session_id), reverse=True)
 
 
@@ -52,11 +54,12 @@ def _info(entry: os.DirEntry[str]) -> SessionInfo | None:
         ):
             return None
         status = entry.stat(follow_symlinks=False)
-        with Journal(entry.path, durable=False).reading() as lines:
-            name = _name(lines.backwards())
-            preview = _preview(lines.forwards())
-    except (MemoryStoreError, OSError):
+    except (MemoryStoreError, FileNotFoundError):
         return None
+    name, preview = None, ""
+    with suppress(MemoryStoreError), Journal(entry.path, durable=False).reading() as lines:
+        name = _name(lines.backwards())
+        preview = _preview(lines.forwards())
     return SessionInfo(
         session_id=session_id,
         name=name,

@@ -57,8 +57,8 @@ class SessionLog:
         return f"SessionLog({self.session_id!r}, {self.directory!r})"
 
     def exists(self) -> bool:
-        """Whether the session has a file."""
-        return os.path.lexists(self.path)
+        """Whether the session has a file. `unavailable`."""
+        return self._journal.exists()
 
     def append(self, type: RowType, content: object = None, **fields: object) -> Row:
         """Append one row, and return it."""
@@ -182,22 +182,25 @@ class SessionLog:
     @staticmethod
     def list_sessions(directory: str | os.PathLike[str] = ".sessions") -> list[SessionInfo]:
         """The sessions of a directory, the one that was used last first. `[]` if there is no such directory;
-        `unavailable` for one that cannot be read. A session whose file cannot be read is left out."""
+        `unavailable` for one that cannot be read. A session whose file cannot be read has no name and no preview."""
         return inspect(_place("directory", directory))
 
     def _append(self, make: Callable[[Lines], Iterable[Row]]) -> list[Row]:
         appended: list[Row] = []
+        end = self._end
 
         def encoded(lines: Lines) -> bytes:
+            nonlocal end
             parent = self._last_id(lines)
             for row in make(lines):
                 appended.append(self._row(row, parent))
                 parent = appended[-1]["id"]
             data = b"".join(map(encode, appended))
-            self._end = (lines.size + len(data) + lines.torn, parent) if data else self._end
+            end = (lines.size + len(data) + lines.torn, parent) if data else self._end
             return data
 
         self._journal.append(encoded)
+        self._end = end
         return appended
 
     def _row(self, row: Row, parent: str | None) -> Row:

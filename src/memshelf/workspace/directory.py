@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory import DirectoryFileStore
 from memshelf.files.protocol import FileStore
-from memshelf.storage.journal import make_private
+from memshelf.storage.private import make_private
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.users import directory_name, user_of
 
