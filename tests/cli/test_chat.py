@@ -465,6 +465,25 @@ def test_a_conversation_has_a_workspace_whose_entries_a_later_session_recalls(ru
     assert "Which tea do I drink?" in _shown(model.requests[3])
 
 
+def test_a_conversation_says_that_it_begins_with_a_new_user(run, model):
+    model.will(*[[message("Hello.")] for _ in range(5)])
+    notes = Path("notes").absolute()
+
+    def said(*command: str) -> list[str]:
+        ran = run(*command, "-w", "notes", "hi")
+        assert (ran.code, ran.text) == (0, "Hello.\n")
+        return [line for line in ran.err.splitlines() if line.startswith("New user")]
+
+    assert said("chat") == []  # nobody has a memory there, and nobody is named
+    new = f"New user ann: {notes} holds no memory of ann yet. Users that it knows: none."
+    assert said("chat", "--user", "ann") == [new]
+    run("workspace", "add", "Tea", "Green.", "-w", "notes", "--user", "ann")
+    assert said("chat", "--user", "ann") == []
+    new = f"New user anm: {notes} holds no memory of anm yet. Users that it knows: ann."
+    assert said("chat", "--user", "anm", "--thread", "t") == [new]
+    assert said("threads", "resume", "t", "--user", "anm") == [new]
+
+
 def test_rules_that_are_no_text_are_told_of_and_the_conversation_goes_on_with_the_others(run, model):
     root = Path(run("workspace", "init", "--workspace", "notes").text.strip())
     (root / "AGENTS.md").write_bytes(b"\xff\xfe")

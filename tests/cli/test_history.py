@@ -96,7 +96,10 @@ def test_what_has_no_content_cannot_be_restored_or_shown(run, ids):
 def test_an_old_version_can_be_viewed(run, ids):
     assert run("files", "view", "--at", ids[0], *MEMORY).text == "one\ntwo\nthree"
     assert run("files", "view", "--at", ids[0], *MEMORY, "--json").json["path"] == "a.md"
-    assert run("files", "view", "a.md", "--at", ids[0], *MEMORY).code == 2
+    assert run("files", "view", "a.md", "--at", ids[0], *MEMORY).text == "one\ntwo\nthree"
+    other = run("files", "view", "c.md", "--at", ids[0], *MEMORY)
+    assert (other.code, other.out) == (1, b"")
+    assert other.err.startswith(f"error: not_found: Version {ids[0]} is not of c.md, but of a.md.\n")
 
 
 def test_redact_needs_a_yes_and_erases_for_good(run, ids, tmp_path):
@@ -108,6 +111,24 @@ def test_redact_needs_a_yes_and_erases_for_good(run, ids, tmp_path):
     assert f"modified\t{ids[1]}\t(redacted)" in shown
     assert run("files", "diff", ids[1], *MEMORY).err.startswith("error: not_found: ")
     assert run("files", "redact", ids[4], "--by", "Ann", "--yes", *MEMORY).err.startswith("error: forbidden: ")
+
+
+def test_who_redacts_is_the_user_of_the_system_unless_somebody_is_named(run, ids):
+    run("files", "redact", ids[0], "--by", "数据保护", "--yes", *MEMORY)
+    run("files", "redact", ids[1], "--yes", *MEMORY)
+    versions = {each["id"]: each for each in run("files", "history", *MEMORY, "--json").json["versions"]}
+    me = versions[ids[0]]["origin"]["principal_id"]
+    assert me.startswith("cli:")
+    assert [versions[id]["redacted_by"] for id in ids[:2]] == ["数据保护", me]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\udcff"])
+def test_who_redacts_has_a_name(run, ids, name):
+    refused = run("files", "redact", ids[0], "--by", name, "--yes", *MEMORY)
+    assert (refused.code, refused.err.splitlines()[0]) == (
+        2,
+        "error: usage: Invalid value for '--by': it is one or more printable characters",
+    )
 
 
 def test_verify_tells_an_intact_history_from_an_altered_one(run, ids, tmp_path):

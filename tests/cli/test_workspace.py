@@ -37,6 +37,55 @@ def test_what_is_added_is_listed_found_shown_and_forgotten(run):
     assert "python_style" not in (PLACE / "default/MEMORY.md").read_text()
 
 
+def test_an_entry_is_named_by_its_title_if_no_other_has_it(run):
+    run("workspace", "add", "Café  au lait", "Two sugars.")
+    assert run("workspace", "show", " Cafe\u0301 au lait").text == "# Café au lait\n\nTwo sugars."
+    run("workspace", "add", "Café au lait", "A project.", "--type", "project")
+    for command in ("show", "forget"):
+        both = run("workspace", command, "Café au lait")
+        assert (both.code, both.err.splitlines()[0]) == (
+            2,
+            "error: usage: 2 entries have the title Café au lait; give a file: project_café_au_lait.md, "
+            "user_café_au_lait.md.",
+        )
+    assert run("workspace", "show", "user_café_au_lait.md").code == 0
+    run("workspace", "forget", "project_café_au_lait.md")
+    assert run("workspace", "forget", "Café au lait").text == "Forgot user_café_au_lait.md\n"
+    assert run("workspace", "list", "--json").json == {"entries": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Tea", "There is no entry with the title Tea, nor a file of that name."),
+        ("a/b", "There is no entry with the title a/b"),
+        ("../x.md", "There is no entry with the title ../x.md"),
+        ("\udcff", "There is no entry with the title \\udcff"),
+        ("user_milk.md", "memory/user_milk.md does not exist."),
+    ],
+)
+def test_an_entry_that_is_not_there_is_not_found_by_file_or_title(run, name, says):
+    run("workspace", "add", "Milk and tea", "tea")
+    for command in ("show", "promote", "reject"):
+        missing = run("workspace", command, name)
+        assert (missing.code, missing.err.startswith(f"error: not_found: {says}")) == (1, True), missing.err
+
+
+def test_a_file_goes_before_a_title_that_is_spelt_like_it(run):
+    run("workspace", "add", "Tea", "The file.")
+    run("workspace", "add", "user_tea.md", "The title.", "--type", "project")
+    assert run("workspace", "show", "user_tea.md").text.endswith("The file.")
+    run("workspace", "forget", "user_tea.md")
+    assert run("workspace", "show", "user_tea.md").text.endswith("The title.")
+
+
+def test_a_candidate_is_promoted_by_its_title(run):
+    PLACE.joinpath("default/memory").mkdir(parents=True)
+    PLACE.joinpath("default/memory/user_tea.md").write_text("---\nname: Tea time\nsource: auto\ntype: user\n---\nAt five.\n")
+    assert run("workspace", "promote", "Tea time", "--json").json == {"confirmed": "user_tea.md"}
+    assert run("workspace", "candidates", "--json").json == {"entries": []}
+
+
 def test_an_entry_that_is_added_again_is_said_to_be_updated(run):
     assert run("workspace", "add", "Tea", "Green.").text == "Stored user_tea.md\n"
     assert run("workspace", "add", "Tea", "Black.").text == "Updated user_tea.md\n"

@@ -44,8 +44,9 @@ from memshelf.agent.state import PendingCall
 from memshelf.agent.turn import Approval
 from memshelf.cli import render
 from memshelf.cli.command import Unavailable
-from memshelf.cli.memory import Mounted, Store, exists, origin
+from memshelf.cli.memory import Mounted, Store, exists, origin, some_of
 from memshelf.cli.thread import held, opened
+from memshelf.cli.workspace_place import users_without
 from memshelf.errors import MemoryStoreError
 from memshelf.files.mount import MemoryCursors
 from memshelf.threads.log import SessionLog
@@ -105,6 +106,8 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
             leave = " To leave: Ctrl-D, or exit." if question is None else ""
             render.note(f"Thread {log.session_id}.{leave} To go on with it later: --thread {log.session_id}")
         try:
+            if party.workspace is not None:
+                runner.run(_say_if_new(party.workspace))
             if question is None:
                 runner.run(_introduce(party))
                 _until_left(conversation)
@@ -114,6 +117,15 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
                 raise Unavailable(failure)
         finally:
             runner.run(_close(party.memories))
+
+
+async def _say_if_new(workspace: Workspace) -> None:
+    """Nobody is refused for being new, but the name may be a slip."""
+    with suppress(MemoryStoreError):  # of a workspace that cannot be looked at, the run itself tells
+        if (users := await users_without(workspace)) is not None:
+            user, where = workspace.user_id, workspace.path
+            said = f"New user {user}: {where} holds no memory of {user} yet. Users that it knows: {some_of(users)}."
+            render.note(render.visible_line(said))
 
 
 async def _introduce(party: Party) -> None:

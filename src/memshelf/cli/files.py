@@ -19,7 +19,7 @@ from memshelf.cli.command import (
 from memshelf.cli.memory import Store, opened, opened_with_history
 from memshelf.errors import MemoryStoreError
 from memshelf.files import edits
-from memshelf.files.format import validate_directory
+from memshelf.files.format import validate_directory, validate_path
 from memshelf.files.model import FileText
 from memshelf.files.mount import FileMount
 from memshelf.files.tools import FileTools, file_json, listing
@@ -69,7 +69,7 @@ async def ls(memory: str, directory: str, *, recursive: bool, as_json: bool) -> 
 @files.command()
 @memory_option
 @json_option
-@click.option("--at", metavar="VERSION", help="Show this version instead of the current file (SQLite memories).")
+@click.option("--at", metavar="VERSION", help="Show this version; it knows its path (SQLite memories).")
 @path_argument("path", required=False)
 @asynchronous
 async def view(memory: str, path: str, *, at: str | None, as_json: bool) -> None:
@@ -82,11 +82,10 @@ async def view(memory: str, path: str, *, at: str | None, as_json: bool) -> None
       memshelf files view prefs/tea.md --memory .memory/user
       memshelf files view prefs/tea.md --memory .memory/user --json
       memshelf files view --at VERSION --memory user.db
+      memshelf files view prefs/tea.md --at VERSION --memory user.db
     """
     if at is not None:
-        if path:
-            raise click.UsageError("Give either a PATH or --at VERSION: a version knows its path.")
-        await _view_version(memory, at, as_json=as_json)
+        await _view_version(memory, at, path, as_json=as_json)
         return
     async with opened(memory) as store:
         file = await edits.find(store, path) if path and not path.endswith("/") else None
@@ -97,12 +96,14 @@ async def view(memory: str, path: str, *, at: str | None, as_json: bool) -> None
         _show_file(memory, file, as_json=as_json)
 
 
-async def _view_version(memory: str, version_id: str, *, as_json: bool) -> None:
+async def _view_version(memory: str, version_id: str, path: str, *, as_json: bool) -> None:
     async with opened_with_history(memory) as store:
         version = await store.read_version(version_id)
     if version.path is None or version.text is None:
         gone = "redacted" if version.redacted_at is not None else "the deletion of a file"
         raise MemoryStoreError("not_found", f"Version {version_id} has no content: it is {gone}.")
+    if path and validate_path(path) != version.path:
+        raise MemoryStoreError("not_found", f"Version {version_id} is not of {path}, but of {version.path}.")
     _show_file(memory, FileText(version.path, version.text, version.id), as_json=as_json)
 
 

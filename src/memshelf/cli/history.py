@@ -116,10 +116,19 @@ async def restore(memory: str, version: str, *, as_json: bool) -> None:
         render.line(f"Restored {render.visible_line(path)} ({render.counted(size, 'byte')}, version {restored})")
 
 
+def _name(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    del context, parameter
+    if value is None:
+        return str(origin().principal_id)
+    if not value.strip() or not value.isprintable():
+        raise click.BadParameter("it is one or more printable characters")
+    return value
+
+
 @files.command()
 @memory_option
 @json_option
-@click.option("--by", required=True, metavar="NAME", help="Who erases; kept with the version.")
+@click.option("--by", metavar="NAME", callback=_name, help="Who erases, if not you: kept with the version.")
 @click.option("--yes", "-y", is_flag=True, help="Erase without asking.")
 @click.argument("version")
 @asynchronous
@@ -131,6 +140,7 @@ async def redact(memory: str, version: str, *, by: str, yes: bool, as_json: bool
 
     \b
     Examples:
+      memshelf files redact VERSION --memory user.db
       memshelf files redact VERSION --by "Data protection" --memory user.db
     """
     async with opened_with_history(memory) as store:

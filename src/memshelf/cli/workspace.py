@@ -13,6 +13,7 @@ from memshelf.cli import render, times
 from memshelf.cli.command import CommandGroup, TextCommand, disk_paths, json_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.workspace_place import (
+    entry_file,
     existing_workspace,
     file_argument,
     named_user,
@@ -67,13 +68,14 @@ async def list_(place: Workspace, *, as_json: bool) -> None:
 @file_argument
 @on_workspace
 async def show(place: Workspace, file: str, *, as_json: bool) -> None:
-    """Print an entry.
+    """Print an entry. ENTRY is its file or, if no other has it, its title.
 
     \b
     Examples:
       memshelf workspace show feedback_python_style.md
+      memshelf workspace show "Python style"
     """
-    entry = await place.read_entry(file)
+    entry = await place.read_entry(await entry_file(place, file))
     if as_json:
         render.document(asdict(entry))
     else:

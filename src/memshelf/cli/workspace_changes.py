@@ -13,6 +13,7 @@ from memshelf.cli.command import TextCommand, confirmed, disk_paths, json_option
 from memshelf.cli.memory import disk_path, origin
 from memshelf.cli.workspace import workspace
 from memshelf.cli.workspace_place import (
+    entry_file,
     existing_workspace,
     file_argument,
     named_user,
@@ -89,12 +90,14 @@ async def add(
 @file_argument
 @on_workspace
 async def forget(place: Workspace, file: str, *, as_json: bool) -> None:
-    """Remove an entry, and its row of the index.
+    """Remove an entry, and its row of the index. ENTRY is its file or, if no other has it, its title.
 
     \b
     Examples:
       memshelf workspace forget project_release_plan.md
+      memshelf workspace forget "Release plan"
     """
+    file = await entry_file(place, file)
     await place.forget(file, origin=origin())
     _done("Forgot", file, as_json=as_json)
 
@@ -104,12 +107,13 @@ async def forget(place: Workspace, file: str, *, as_json: bool) -> None:
 @file_argument
 @on_workspace
 async def promote(place: Workspace, file: str, *, as_json: bool) -> None:
-    """Confirm an entry that was extracted automatically.
+    """Confirm an entry that was extracted automatically. ENTRY is its file or, if no other has it, its title.
 
     \b
     Examples:
       memshelf workspace promote user_tea.md
     """
+    file = await entry_file(place, file)
     _done("Confirmed", await place.promote(file, origin=origin()), as_json=as_json)
 
 
@@ -118,12 +122,13 @@ async def promote(place: Workspace, file: str, *, as_json: bool) -> None:
 @file_argument
 @on_workspace
 async def reject(place: Workspace, file: str, *, as_json: bool) -> None:
-    """Remove an entry that was extracted automatically.
+    """Remove an entry that was extracted automatically. ENTRY is its file or, if no other has it, its title.
 
     \b
     Examples:
       memshelf workspace reject user_tea.md
     """
+    file = await entry_file(place, file)
     await place.reject(file, origin=origin())
     _done("Rejected", file, as_json=as_json)
 

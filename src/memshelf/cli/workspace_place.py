@@ -12,9 +12,11 @@ import click
 from memshelf.cli.command import disk_paths, text
 from memshelf.cli.memory import disk_path, existing_folder, some_of
 from memshelf.errors import MemoryStoreError
+from memshelf.workspace.entries import folded
 from memshelf.workspace.workspace import Workspace
 
 __all__ = [
+    "entry_file",
     "existing_workspace",
     "file_argument",
     "named_user",
@@ -23,6 +25,7 @@ __all__ = [
     "opened_workspace",
     "require_user",
     "user_option",
+    "users_without",
     "workspace_option",
 ]
 
@@ -69,10 +72,15 @@ def named_user() -> str | None:
     return user
 
 
+async def users_without(place: Workspace) -> list[str] | None:
+    """Who has a memory where the user has none; `None` if the user has one, or if nobody has any and none is named."""
+    users = await place.list_users()
+    return None if place.user_id in users or not (users or named_user()) else users
+
+
 async def require_user(place: Workspace) -> None:
     """`unknown_memory` for a user who has no memory, unless nobody has any and none is named."""
-    users = await place.list_users()
-    if place.user_id in users or not (users or named_user()):
+    if (users := await users_without(place)) is None:
         return
     error = MemoryStoreError(
         "unknown_memory", f"{place.path} holds no memory of {place.user_id}. Users that it knows: {some_of(users)}."
@@ -107,6 +115,23 @@ def _with(command: Command[Params], *, new: bool) -> Callable[..., None]:
     return workspace_option(user_option(run))
 
 
+async def entry_file(place: Workspace, named: str) -> str:
+    """The file of the entry that is named by it or, if no other has it, by its title. `not_found` for a title of none; a
+    file that is not there is left to the command."""
+    try:
+        return (await place.read_entry(named)).file
+    except MemoryStoreError as error:
+        if error.code not in ("not_found", "invalid_path"):
+            raise
+        is_file = error.code == "not_found"
+    files = [each.file for each in await place.list_entries() if each.title == folded(named)]
+    if len(files) > 1:
+        raise click.UsageError(f"{len(files)} entries have the title {named}; give a file: {', '.join(files)}.")
+    if not files and not is_file:
+        raise MemoryStoreError("not_found", f"There is no entry with the title {named}, nor a file of that name.")
+    return files[0] if files else named
+
+
 def _complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     del parameter
     try:
@@ -117,4 +142,4 @@ def _complete_file(context: click.Context, parameter: click.Parameter, incomplet
     return [entry.file for entry in entries if entry.file.startswith(incomplete)]
 
 
-file_argument = click.argument("file", type=text, shell_complete=_complete_file)
+file_argument = click.argument("file", metavar="ENTRY", type=text, shell_complete=_complete_file)
