@@ -81,7 +81,9 @@ def test_a_file_goes_before_a_title_that_is_spelt_like_it(run):
 
 def test_a_candidate_is_promoted_by_its_title(run):
     PLACE.joinpath("default/memory").mkdir(parents=True)
-    PLACE.joinpath("default/memory/user_tea.md").write_text("---\nname: Tea time\nsource: auto\ntype: user\n---\nAt five.\n")
+    PLACE.joinpath("default/memory/user_tea.md").write_text(
+        "---\nname: Tea time\nsource: auto\ntype: user\n---\nAt five.\n"
+    )
     assert run("workspace", "promote", "Tea time", "--json").json == {"confirmed": "user_tea.md"}
     assert run("workspace", "candidates", "--json").json == {"entries": []}
 

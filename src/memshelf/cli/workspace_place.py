@@ -116,8 +116,8 @@ def _with(command: Command[Params], *, new: bool) -> Callable[..., None]:
 
 
 async def entry_file(place: Workspace, named: str) -> str:
-    """The file of the entry that is named by it or, if no other has it, by its title. `not_found` for a title of none; a
-    file that is not there is left to the command."""
+    """The file of the entry that is named by it or, if no other has it, by its title. `not_found` for a title of none;
+    a file that is not there is left to the command."""
     try:
         return (await place.read_entry(named)).file
     except MemoryStoreError as error:
