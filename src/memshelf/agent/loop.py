@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from memshelf.forks import Process
 
 __all__ = ["run_sync"]
 
@@ -19,10 +20,10 @@ class _Loop:
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
-        self.process = os.getpid()
+        self.process = Process()
 
     def __del__(self) -> None:  # the thread has ended
-        if self.process == os.getpid():
+        if self.process.here:
             self.runner.close()
 
 
@@ -41,7 +42,7 @@ def run_sync(coroutine: Coroutine[Any, Any, Answer]) -> Answer:
 
 def _loop() -> _Loop:
     loop: _Loop | None = getattr(_OF_THREAD, "loop", None)
-    if loop is None or loop.process != os.getpid():  # after a fork, the loop is the parent's
+    if loop is None or not loop.process.here:  # after a fork, the loop is the parent's
         loop = _OF_THREAD.loop = _Loop()
     return loop
 

@@ -26,7 +26,7 @@ def one_thread() -> Iterator[None]:
     """
     global _inside, _limit, _controller
     with _lock:
-        if _inside == 0:
+        if _inside == 0 and _limit is None:
             if _controller is None:
                 _controller = ThreadpoolController()
             _take_control(_controller)
@@ -52,8 +52,9 @@ def _take_control(controller: ThreadpoolController) -> None:
 
 
 def _forget_parent() -> None:
-    global _lock
-    _lock = threading.Lock()  # another thread of the parent's may have held it
+    # Other threads of the parent's may have held the lock, and been within: they are not here to leave.
+    global _inside, _lock
+    _inside, _lock = 0, threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget_parent)

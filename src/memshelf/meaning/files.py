@@ -111,6 +111,8 @@ class FileMeaning:
 
         `progress` is called with how many files were read, and how many are to be.
         """
+        if self._recall.forked():  # and a task of the parent's may have had its turn
+            self._files, self._paths, self._turn = {}, {}, asyncio.Lock()
         async with self._turn:
             await self._catch_up(progress)
             every = max(len(self._paths), 1)

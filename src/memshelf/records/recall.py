@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -17,6 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from memshelf.embedding.default import default_embedder, warn_words_only
 from memshelf.embedding.protocol import Embedder, Vectors
 from memshelf.errors import MemoryStoreError
+from memshelf.forks import Process
 from memshelf.records.retrieval.answers import answers
 from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
@@ -95,13 +95,21 @@ class Recall:
         """Whether the embedder failed when it was last asked."""
         self._executor: ThreadPoolExecutor | None = None
         self._changed: Future[object] | None = None
-        self._process = os.getpid()
+        self._process = Process()
         self.reset()
 
     def reset(self) -> None:
         """Forget all records."""
         self.index = RecordIndex(Table(self.embedder.dimension) if self.embedder is not None else None)
         self._scorer = Scorer(self.index) if np is not None else PlainScorer(self.index)
+
+    def forked(self) -> bool:
+        """Whether this is a forked child that has not asked before: the index is empty here, and yet to be filled."""
+        if not self._process.forked():
+            return False
+        self._executor, self._changed = None, None
+        self.reset()  # the thread may have been in the middle of a change
+        return True
 
     def say_what_is_missing(self) -> None:
         """Say once in a process, if it is so, that what should go by meaning goes by words. `search` does it itself."""
@@ -122,9 +130,7 @@ class Recall:
         await asyncio.get_running_loop().run_in_executor(thread, changed.result)
 
     def _thread(self) -> ThreadPoolExecutor:
-        if self._process != os.getpid():  # a forked child: the thread is not here, and may have been in the middle
-            self._process, self._executor, self._changed = os.getpid(), None, None
-            self.reset()
+        self.forked()
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="memshelf-recall")
         return self._executor
@@ -132,7 +138,7 @@ class Recall:
     def close(self) -> None:
         """End the thread, when it is done with what it was given. It starts again when needed."""
         executor, self._executor = self._executor, None
-        if executor is not None and self._process == os.getpid():
+        if executor is not None and self._process.here:
             executor.shutdown(wait=False)
 
     async def vectors(self, texts: Sequence[Sequence[str]]) -> list[bytes | None]:

@@ -116,6 +116,10 @@ class Database:
         """
         return await self._run(self._writer, work, erases=True)
 
+    def forget_parent(self) -> None:
+        """In a forked child: the parent does what was asked there and is not handed over yet."""
+        self._asked = weakref.WeakKeyDictionary()
+
     def _asked_in_this_turn(self) -> bool:
         try:
             return bool(self._asked.get(asyncio.get_running_loop()))
@@ -159,6 +163,8 @@ def _forget_parent() -> None:
     # Another thread may have held the lock when the process forked, and is not here to give it back.
     global _registry_lock
     _registry_lock = threading.Lock()
+    for database in list(_registry.values()):
+        database.forget_parent()
 
 
 os.register_at_fork(after_in_child=_forget_parent)

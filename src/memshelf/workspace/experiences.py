@@ -20,6 +20,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find, find_text
 from memshelf.files.format import validate_path
 from memshelf.files.protocol import FileStore
+from memshelf.forks import Process
 from memshelf.origin import Origin
 from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
@@ -72,11 +73,16 @@ class Experiences:
     ) -> None:
         self._store = checked_argument("store", store, FileStore)
         self._index = IndexFile(store, WorkspaceConfig(memory_md=EXPERIENCE_INDEX, memory_dir=""), _UNDER)
-        self._recall = EntryRecall(embedder)
+        self._embedder = embedder
         self._secrets = check_policy(secrets)
         self._clock = clock
-        self._known: dict[str, tuple[str, Experience]] = {}
         self._turns = Turns()
+        self._process = Process()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._recall = EntryRecall(self._embedder)
+        self._known: dict[str, tuple[str, Experience]] = {}
 
     def close(self) -> None:
         """End the thread that searches; it starts again when needed."""
@@ -184,6 +190,8 @@ class Experiences:
         return "\n".join(["## Learned Experiences", "", note, "", *(f"- {each.lesson}" for each in found)])
 
     async def _refresh(self) -> None:
+        if self._process.forked():
+            self._begin()
         listed = {
             each.path.removeprefix(_UNDER): each.version
             for each in await self._store.list()

@@ -14,6 +14,7 @@ from memshelf.arguments import checked_argument, checked_path
 from memshelf.credentials import SecretsPolicy, admit, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.files.protocol import FileStore
+from memshelf.forks import Process
 from memshelf.origin import Origin
 from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
@@ -89,6 +90,7 @@ class Workspace:
         self._secrets = check_policy(secrets)
         self._embedder = embedder
         self._users: dict[str, UserMemory] = {}
+        self._process = Process()
         self.set_user(user_id)
 
     @classmethod
@@ -133,7 +135,7 @@ class Workspace:
 
     async def aclose(self) -> None:
         """End the threads of the workspace, and close the stores that it opened itself. It opens again when used."""
-        for user in (*self._users.values(), self._user):
+        for user in {self._user, *self._users.values()}:
             user.close()
         await self._stores.aclose()
 
@@ -172,10 +174,18 @@ class Workspace:
         1 to 128 printable characters without white space around them, else `ValueError`; `None` and `""` are `default`.
         """
         checked = checked_user(user_id)
-        self._user = self._users.pop(checked) if checked in self._users else self._open(checked)
-        self._users[checked] = self._user  # the last of them
+        if self._process.forked():
+            self._users = {}
+        self._current = self._users.pop(checked) if checked in self._users else self._open(checked)
+        self._users[checked] = self._current  # the last of them
         if len(self._users) > _MOST_USERS:
             self._users.pop(next(iter(self._users))).close()
+
+    @property
+    def _user(self) -> UserMemory:
+        if not self._process.here:
+            self.set_user(self._current.id)
+        return self._current
 
     def _open(self, user_id: str) -> UserMemory:
         store, root = self._stores.open(user_id), self._stores.root(user_id)

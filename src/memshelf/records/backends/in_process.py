@@ -69,6 +69,8 @@ class InProcessRecordStore:
         self, query: str, *, limit: int = FOUND, now: datetime | None = None
     ) -> builtins.list[MemoryRecord]:
         limit = page_limit(limit)
+        if self._recall.forked():
+            await self._index(self._kept)
         found = await self._recall.search(query, limit=limit, now=now, clock=self._mint.clock())
         return [replace(self._kept[key].record, score=score) for key, score in found if key in self._kept]
 
@@ -142,7 +144,7 @@ class InProcessRecordStore:
         await self._recall.change(self._recall.reset)
 
     async def _index(self, changed: Iterable[int], *, gone: Sequence[int] = ()) -> None:
-        kept = [(key, self._kept[key]) for key in changed]
+        kept = [(key, self._kept[key]) for key in (self._kept if self._recall.forked() else changed)]
         entries = [each.draft.entry(key, each.replaced_by, each.vectors, each.revised_at) for key, each in kept]
 
         def change() -> None:

@@ -71,10 +71,13 @@ class SqlRecordStore:
         self._recall = Recall(embedder)
         self._model: int | None = None
         self._model_of = -1
-        self._seen = _NOTHING_SEEN
         self._key: int | None = None
-        self._filling: asyncio.Task[None] | None = None
         self._refused: set[tuple[int, int]] = set()  # records, as they are, that the embedder takes no text of
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen = _NOTHING_SEEN
+        self._filling: asyncio.Task[None] | None = None
         self._lacked = self._filled = 0  # how often records were seen that lack something, and how often none was left
         self._reindexing = False
 
@@ -265,6 +268,8 @@ class SqlRecordStore:
 
     async def _catch_up(self) -> None:
         """Bring the index to what is committed now, by whichever process."""
+        if self._recall.forked():
+            self._begin()
         await self._prepare()
         generation = self._engine.generation()
         now = await self._read(_stands_at, None, single=True)
