@@ -204,6 +204,26 @@ async def test_a_dry_run_counts_and_changes_nothing(shelf, clock, new):
     assert refused.value.code == "not_found"
 
 
+async def test_stores_without_old_versions_are_not_opened(shelf, clock, new, monkeypatch):
+    monkeypatch.setattr(retention, "_LOOKED_AT", 2)
+    old = [await new() for _ in range(3)]
+    for notes in old:
+        await notes.write("/a.md", "one", "two")
+    clock.days(100)
+    for _ in range(3):
+        await (await new()).write("/a.md", "one", "two")
+        await new()
+    looked_at, look = [], retention._look
+
+    async def watched(opened, **options):
+        looked_at.append(opened.store_id)
+        return await look(opened, **options)
+
+    monkeypatch.setattr(retention, "_look", watched)
+    expired = await expire(shelf, MONTH)
+    assert set(looked_at) == set(expired) == {notes.id for notes in old}
+
+
 @pytest.mark.parametrize(("days", "recent"), [(29, 1), (0, 1), (-1, 1), (36_501, 1), (30, 0), (30, 10**9)])
 def test_a_retention_that_is_too_short_is_refused(days, recent):
     with pytest.raises(ValueError, match=r"kept"):

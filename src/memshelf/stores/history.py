@@ -9,10 +9,12 @@ from typing import Literal, TypeAlias
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, version_of
+from memshelf.files.backends.sql.of_file import NEWEST_FIRST, newest, of_file
 from memshelf.files.decide import Delete, Write
 from memshelf.files.model import Version
 from memshelf.origin import Origin
 from memshelf.storage.ids import askable, micros
+from memshelf.storage.transaction import Row
 from memshelf.stores.change import (
     Current,
     changed,
@@ -30,6 +32,9 @@ from memshelf.stores.rules import checked_prefix
 from memshelf.stores.shelf import Opened, StoreAccess
 
 __all__ = ["Author", "History", "Outcome", "Undone", "earlier"]
+
+_AT_ONCE = 100
+_MOST_PLACES = 1_000
 
 Outcome: TypeAlias = Literal["restored", "deleted", "kept"]
 
@@ -122,7 +127,7 @@ class History(StoreAccess):
             back: list[tuple[str, Version]] = []
             for memory_id in await _touched(opened, author, since):
                 try:
-                    target = earlier(await _history(opened, memory_id), author, since)
+                    target = earlier(await _history(opened, memory_id, author, since), author, since)
                 except MemoryStoreError as refusal:
                     undone.append(Undone(memory_id, "kept", refusal.message))
                     continue
@@ -157,22 +162,38 @@ class History(StoreAccess):
         that were redacted since have no path to stand at, and are left out."""
         directory = checked_prefix(prefix, self.shelf.limits)
         listing = ("at", self.store_id, str(moment), directory)
-        start = directory
+        start, until = directory, None
         if page is not None:
-            start = after_file(str(decoded(listing, page, str)[0]))
+            last, until = decoded(listing, page, str, int)
+            start = after_file(str(last))
         fields = (VERSION_FIELDS if content else BASIC_FIELDS).split(", ")
         columns = ", ".join(name if name == "NULL" else f"v.{name}" for name in fields)
-        below = " AND v.path < $4" if directory else ""
+        end = (after_directory(directory),) if directory else ()
+        # What stood at a place is looked up for a few places at a time: an engine that joined all places with all
+        # versions would read the whole history for each page.
         query = (
-            f"SELECT {columns} FROM file_versions v JOIN (SELECT file_id, max(seq) AS seq FROM file_versions "  # noqa: S608  # no value
-            "WHERE memory_id = $1 AND created_at <= $2 GROUP BY file_id) last ON last.seq = v.seq "
-            f"WHERE v.memory_id = $1 AND v.operation <> 'deleted' AND v.path >= $3{below} ORDER BY v.path "
-            f"LIMIT {limit + 1}"
+            f"SELECT placed.path, placed.file_id, {columns} FROM (SELECT p.memory_id, p.path, p.file_id, "  # noqa: S608  # no value
+            f"{newest('p', ' AND n.seq <= $3 AND +n.created_at <= $2')} AS seq FROM file_places p "
+            f"WHERE p.memory_id = $1 AND (p.path, p.file_id) > ($4, $5){' AND p.path < $6' if end else ''} "
+            "ORDER BY p.path, p.file_id "
+            "LIMIT {most}) placed LEFT JOIN file_versions v ON v.memory_id = placed.memory_id AND v.seq = placed.seq "
+            "AND v.path = placed.path AND v.operation <> 'deleted' ORDER BY placed.path, placed.file_id"
         )
-        values = [micros(moment), start, *([after_directory(directory)] if directory else [])]
-        rows = await self.read(lambda opened: opened.memory.all(query, *values))
+
+        async def walk(opened: Opened) -> tuple[int | str, list[Row]]:
+            last = until if until is not None else await _last_at(opened, moment)
+            rows, after, most = list[Row](), (start, ""), limit + 1
+            while last:
+                placed = await opened.memory.all(query.format(most=most), micros(moment), last, *after, *end)
+                rows += (row[2:] for row in placed if row[2] is not None)
+                if len(rows) > limit or len(placed) < most:
+                    break
+                after, most = (placed[-1][0], placed[-1][1]), min(2 * most, _MOST_PLACES)
+            return last, rows
+
+        last, rows = await self.read(walk)
         found = tuple(version_of(row) for row in rows[:limit])
-        return Page(found, encoded(listing, (found[-1].path or "",)) if len(rows) > limit else None)
+        return Page(found, encoded(listing, (found[-1].path or "", last)) if len(rows) > limit else None)
 
     async def _back_to(self, opened: Opened, current: Current | None, target: Version, origin: Origin) -> Memory:
         assert target.path is not None  # noqa: S101  # it is not redacted
@@ -198,6 +219,15 @@ async def _current(opened: Opened, memory_id: str) -> Current | None:
         return None
 
 
+async def _last_at(opened: Opened, moment: datetime) -> int:
+    """The greatest number of a version that was there; 0 if there was none. What is later need not be looked at."""
+    row = await opened.memory.one(
+        "SELECT seq FROM file_versions WHERE memory_id = $1 AND created_at <= $2 ORDER BY seq DESC LIMIT 1",
+        micros(moment),
+    )
+    return int(row[0]) if row is not None else 0
+
+
 async def _touched(opened: Opened, author: Author, since: datetime) -> list[str]:
     """The memories that the author may have changed."""
     column = {"session": "session_id", "api_key": "api_key_id", "user": "principal_id"}[author.kind]
@@ -210,10 +240,17 @@ async def _touched(opened: Opened, author: Author, since: datetime) -> list[str]
     return sorted({file_id for (file_id,) in rows})
 
 
-async def _history(opened: Opened, memory_id: str) -> list[Version]:
-    """Newest first, without content."""
-    rows = await opened.memory.all(
-        f"SELECT {BASIC_FIELDS} FROM file_versions WHERE memory_id = $1 AND file_id = $2 ORDER BY seq DESC",  # noqa: S608  # no value
-        memory_id,
-    )
-    return [version_of(row) for row in rows]
+async def _history(opened: Opened, memory_id: str, author: Author, since: datetime) -> list[Version]:
+    """What `earlier` needs to know: the author's changes, and what stood before; newest first, without content."""
+    found, before = list[Version](), opened.head.seq + 1
+    while True:
+        rows = await opened.memory.all(
+            f"SELECT {BASIC_FIELDS} FROM file_versions WHERE memory_id = $1 AND {of_file('$2')} "  # noqa: S608  # no value
+            f"AND (file_id, seq) < ($2, $3) ORDER BY {NEWEST_FIRST} LIMIT {_AT_ONCE}",
+            memory_id,
+            before,
+        )
+        found += map(version_of, rows)
+        if len(rows) < _AT_ONCE or not all(_theirs(version, author, since) for version in found[-len(rows) :]):
+            return found
+        before = rows[-1][0]

@@ -9,8 +9,8 @@ from functools import partial
 from memshelf.files.backends.sql.changes import erase
 from memshelf.files.backends.sql.expiry import Past, past
 from memshelf.files.backends.sql.memory import Head
-from memshelf.storage.ids import Mint
-from memshelf.storage.transaction import Transaction
+from memshelf.storage.ids import Mint, askable
+from memshelf.storage.transaction import Row, Transaction
 from memshelf.stores.model import NoSuchStoreError
 from memshelf.stores.shelf import Opened, Shelf, StoreAccess, no_such_store
 
@@ -73,13 +73,8 @@ async def expire(
     With `dry_run` nothing changes. `not_found` when there is no such store.
     """
     before = retention.before(shelf.mint.now())
-    rows = await shelf.engine.read(
-        lambda transaction: transaction.fetch("SELECT id, workspace_id FROM stores ORDER BY created_at, id")
-    )
-    chosen = [(id, workspace_id) for id, workspace_id in rows if store_id in (None, id)]
-    if store_id is not None and not chosen:
-        raise no_such_store(store_id)
-    for id, workspace_id in chosen:
+    chosen = _with_old_versions(shelf, before) if store_id is None else _only(shelf, store_id)
+    async for id, workspace_id in chosen:
         try:
             found = await _expire(StoreAccess(shelf, workspace_id, id), before, retention.recent, dry_run=dry_run)
         except NoSuchStoreError:  # it was deleted meanwhile, with all its versions
@@ -88,6 +83,37 @@ async def expire(
             yield id, found
     if not dry_run:
         await shelf.engine.erase(_nothing)
+
+
+async def _with_old_versions(shelf: Shelf, before: int) -> AsyncIterator[tuple[str, str]]:
+    """The stores with versions from before a time, by id, with their workspaces. The others, which may be many, are not
+    opened."""
+    after = ""
+    query = (
+        "SELECT s.id, s.workspace_id, (SELECT v.seq FROM file_versions v WHERE v.memory_id = s.memory_id "  # noqa: S608  # no value
+        f"AND v.created_at < $1 LIMIT 1) FROM stores s WHERE s.id > $2 ORDER BY s.id LIMIT {_LOOKED_AT}"
+    )
+    while True:
+        rows = await shelf.engine.read(partial(_fetched, query=query, values=(before, after)))
+        for id, workspace_id, old in rows:
+            if old is not None:
+                yield id, workspace_id
+        if len(rows) < _LOOKED_AT:
+            return
+        after = rows[-1][0]
+
+
+async def _fetched(transaction: Transaction, query: str, values: Sequence[object]) -> Sequence[Row]:
+    return await transaction.fetch(query, *values)
+
+
+async def _only(shelf: Shelf, store_id: str) -> AsyncIterator[tuple[str, str]]:
+    row = await shelf.engine.read(
+        lambda transaction: transaction.fetch_one("SELECT workspace_id FROM stores WHERE id = $1", askable(store_id))
+    )
+    if row is None:
+        raise no_such_store(store_id)
+    yield store_id, row[0]
 
 
 async def _expire(store: StoreAccess, before: int, recent: int, *, dry_run: bool) -> Expired:

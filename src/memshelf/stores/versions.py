@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql import changes
 from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, version_of
+from memshelf.files.backends.sql.of_file import NEWEST_FIRST, of_file
 from memshelf.files.model import Operation, Version
 from memshelf.storage.ids import askable, micros
 from memshelf.stores.catalogue import Period
@@ -49,27 +50,29 @@ class Versions(StoreAccess):
             values.append(value)
             return f"${len(values) + 1}"
 
+        order, before, time = "seq DESC", "seq < {}", "created_at"
+        if where.memory_id is not None:
+            memory_id = mark(askable(where.memory_id))
+            clauses.append(of_file(memory_id))
+            order, before = NEWEST_FIRST, f"(file_id, seq) < ({memory_id}, {{}})"
+            time = "+created_at"  # so that an engine sees no other way than that of the memory
         for column, wanted in (
-            ("file_id", where.memory_id),
             ("operation", where.operation),
             ("session_id", where.session_id),
             ("api_key_id", where.api_key_id),
         ):
             if wanted is not None:
                 clauses.append(f"{column} = {mark(askable(wanted))}")
-        # The plus keeps an engine from walking the whole history for one memory: it finds the memory's versions, then
-        # sorts them.
-        order, time = ("seq", "created_at") if where.memory_id is None else ("+seq", "+created_at")
         if period.since is not None:
             clauses.append(f"{time} >= {mark(micros(period.since))}")
         if period.until is not None:
             clauses.append(f"{time} <= {mark(micros(period.until))}")
         if page is not None:
-            clauses.append(f"{order} < {mark(*decoded(listing, page, int))}")
+            clauses.append(before.format(mark(*decoded(listing, page, int))))
         fields = VERSION_FIELDS if content else BASIC_FIELDS
         query = (
             f"SELECT {fields} FROM file_versions WHERE {' AND '.join(clauses)} "  # noqa: S608  # marks
-            f"ORDER BY {order} DESC LIMIT {limit + 1}"
+            f"ORDER BY {order} LIMIT {limit + 1}"
         )
         rows = await self.read(lambda opened: opened.memory.all(query, *values))
         found = tuple(version_of(row) for row in rows[:limit])

@@ -9,6 +9,7 @@ from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from memshelf.errors import MemoryStoreError
+from memshelf.files.backends.sql.of_file import AT_PATH, newest
 from memshelf.files.backends.sql.paths import LIVE_FILE, obstacles
 from memshelf.files.chain import Facts, Stored
 from memshelf.files.decide import Recorded, ancestors
@@ -52,6 +53,7 @@ VERSION_OF_CALL = (
 """For `Transaction.fetch_keyed`: what a run's tool call wrote."""
 
 _SELECT_VERSION = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1"  # noqa: S608  # no value
+_FIELDS_OF_V = ", ".join(f"v.{field}" for field in VERSION_FIELDS.split(", "))
 _MOST_TEXTS = 1_000
 
 
@@ -214,8 +216,9 @@ class Memory:
         if (position := head.position(since)) is None:
             return FullResync(head.cursor)
         rows = await self.all(
-            "SELECT v.path, v.moved, p.path FROM file_versions v "
-            "LEFT JOIN file_versions p ON v.moved = 1 AND p.id = v.parent_id WHERE v.memory_id = $1 AND v.seq > $2",
+            # Not a join, for which an engine might read all versions there are.
+            "SELECT DISTINCT v.path, v.moved, CASE WHEN v.moved = 1 THEN (SELECT p.path FROM file_versions p "
+            "WHERE p.id = v.parent_id) END FROM file_versions v WHERE v.memory_id = $1 AND v.seq > $2",
             position,
         )
         paths: set[str] = set()
@@ -281,25 +284,31 @@ class Memory:
 
     async def versions(self, path: str | None, since: datetime | None, limit: int, cursor: str | None) -> VersionPage:
         head = await self.head()
-        query, values = _SELECT_VERSION, list[object]()
+        values = list[object]([path] if path is not None else [])
 
         def mark(value: object) -> str:
             values.append(value)
             return f"${len(values) + 1}"
 
-        # The plus keeps an engine from walking the whole history for one file: it finds the file's versions, then
-        # sorts them.
-        order = "seq" if path is None else "+seq"
+        before = after = ""
         if cursor is not None:
             if (position := head.position(cursor)) is None:
                 raise MemoryStoreError("invalid_cursor", "The cursor is not one of this memory's.")
-            query += f" AND {order} < {mark(position)}"
+            before = mark(position)
         if since is not None:
-            query += f" AND created_at >= {mark(micros(since))}"
-        if path is not None:
-            query += " AND file_id IN (SELECT file_id FROM file_places WHERE memory_id = $1 AND path = "
-            query += f"{mark(path)})"
-        rows = await self.all(f"{query} ORDER BY {order} DESC LIMIT {mark(limit + 1)}", *values)
+            after = mark(micros(since))
+        if path is None:
+            where = (f" AND seq < {before}" if before else "") + (f" AND created_at >= {after}" if after else "")
+            query = f"{_SELECT_VERSION}{where} ORDER BY seq DESC LIMIT {limit + 1}"
+        else:
+            least = newest("p", f" AND n.seq < {before}" if before else "", skipped=limit + 1)
+            where = f" AND (w.file_id, w.seq) < (p.file_id, {before})" if before else ""
+            where += f" AND +w.created_at >= {after}" if after else ""  # the plus: not by an index over times
+            query = (
+                f"SELECT {_FIELDS_OF_V} FROM {AT_PATH.format(least=least, where=where, most=limit + 1)} found "  # noqa: S608  # no value
+                "JOIN file_versions v ON v.memory_id = found.memory_id AND v.seq = found.seq ORDER BY found.seq DESC"
+            )
+        rows = await self.all(query, *values)
         following = head._replace(seq=rows[limit - 1][0]).cursor if len(rows) > limit else None
         return VersionPage(tuple(version_of(row) for row in rows[:limit]), following)
 
@@ -311,19 +320,6 @@ class Memory:
             most,
         )
         return [stored_of(*row) for row in rows]
-
-    async def strays(self) -> Sequence[str]:
-        """The ids of versions about which the live files and the history disagree."""
-        rows = await self.all(
-            "WITH last AS (SELECT v.* FROM file_versions v WHERE v.memory_id = $1 AND v.seq = "
-            "(SELECT max(n.seq) FROM file_versions n WHERE n.memory_id = v.memory_id AND n.file_id = v.file_id)) "
-            "SELECT f.version_id FROM files f LEFT JOIN last ON last.id = f.version_id WHERE f.memory_id = $1 AND "
-            "(last.path IS NULL OR last.size IS NULL OR last.operation = 'deleted' OR last.path <> f.path "
-            "OR last.file_id <> f.file_id OR last.size <> f.size) "
-            "UNION SELECT last.id FROM last WHERE last.operation <> 'deleted' AND NOT EXISTS "
-            "(SELECT 1 FROM files f WHERE f.memory_id = $1 AND f.path = last.path AND f.version_id = last.id)"
-        )
-        return [row[0] for row in rows]
 
 
 def _deleted() -> MemoryStoreError:
