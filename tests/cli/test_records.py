@@ -251,6 +251,64 @@ def test_the_names_of_users_in_a_file_cannot_reach_the_terminal_as_they_are(run,
     assert (refused.code, "\\x1b]0;x, \\ud800." in refused.err) == (1, True)
 
 
+_SEEN = [
+    {"text": "tea", "att": "2026-05-01", "Text": "x"},
+    {"text": "cake", "att": None, "user_id": "ann"},
+    {"text": "rain", "score": 0.5, "replaced_by": "rec_1", "metadata": {"att": 1}},
+]
+
+
+def test_fields_that_are_not_known_are_named_once_with_how_many_records_have_them(run, memory):
+    Path("in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in _SEEN))
+    imported = run("records", "import", "in.jsonl")
+    assert (imported.code, imported.text) == (0, "Imported: 3 records added, 0 were there already\n")
+    assert imported.err == (
+        "warning: Some fields are not known, and not imported: Text (in 1 record), att (in 2 records).\n"
+        "Those of a record are text, id, at, updated_at, revised, thread, origin, replaces.\n"
+    )
+    again = run("records", "import", "in.jsonl", "--user", "ann", "--namespace", "ann", "--json")
+    assert again.json == {"namespace": "ann", "added": 1, "present": 0, "ignored": {"att": 1}}
+    Path("in.jsonl").write_text('{"text": "a", "\\u001b]0;x\\ud800": 1}')
+    assert "imported: \\x1b]0;x\\ud800 (in 1 record)." in run("records", "import", "in.jsonl").err
+
+
+def test_what_is_listed_or_exported_has_no_unknown_fields(run, memory):
+    first = run("records", "add", "Lives in Paris.", "--thread", "chat", "--json").json["id"]
+    second = run("records", "add", "Lives in Lyon.", "--replaces", first, "--json").json["id"]
+    run("records", "update", second, "Lives in Lyons.")
+    listed = [
+        *run("records", "list", "--json").json["records"],
+        *run("records", "search", "Lyon", "--json").json["records"],
+    ]
+    lines = "".join(json.dumps(each) + "\n" for each in listed).encode() + run("records", "export", "-").out
+    assert run("records", "import", "-", "--memory", "copy.db", stdin=lines).err == ""
+
+
+def test_ids_may_be_numbers_and_times_seconds_or_milliseconds_since_1970(run, memory):
+    items = [
+        {"id": 1, "text": "tea", "at": 1777636800},
+        {"id": "2", "text": "cake", "created_at": 1777636800.5, "replaces": 1},
+        {"id": 3, "memory": "rain", "created_at": 1777636800123, "updated_at": 1777636801, "user_id": 7, "thread": 9},
+        {"id": 4, "text": "moon", "at": -14182940, "replaces": 2},
+        {"id": 5, "text": "zero", "at": 0},
+    ]
+    Path("in.json").write_text(json.dumps(items))
+    assert run("records", "import", "in.json").err == ""
+    records = run("records", "list", "--json").json["records"]
+    assert [each["at"] for each in records] == [
+        "2026-05-01T12:00:00+00:00",
+        "2026-05-01T12:00:00.500000+00:00",
+        "2026-05-01T12:00:00.123000+00:00",
+        "1969-07-20T20:17:40+00:00",
+        "1970-01-01T00:00:00+00:00",
+    ]
+    assert records[2]["updated_at"] == "2026-05-01T12:00:01+00:00"
+    assert records[2]["thread"] == "9"
+    assert [each.get("replaced_by") for each in records[:2]] == [records[1]["id"], records[3]["id"]]
+    assert run("records", "import", "in.json", "--json").json["present"] == 5
+    assert run("records", "import", "in.json", "--user", "7", "--namespace", "b", "--json").json["added"] == 1
+
+
 def test_an_export_replaces_no_file_unless_told_to(run, memory):
     run("records", "add", "tea")
     Path("out.jsonl").write_text("mine")
@@ -295,7 +353,15 @@ def test_what_mem0_exports_is_imported(run, memory, document):
         (b'[{"text": "a"},\n{"text": "b",}]\n', "Line 2 is no JSON: "),
         (b'{"text": "a", "at": "soon"}\n', "Line 1: `at` is an ISO 8601 time, such as"),
         (b'{"text": "a", "updated_at": "0001-01-01T00:00+14:00"}\n', "Line 1: `updated_at` is an ISO 8601 time"),
-        (b'{"text": "a", "at": 5}\n', "Line 1: `at` is a text."),
+        (b'{"text": "a", "at": true}\n', "Line 1: `at` is an ISO 8601 time, such as"),
+        (b'{"text": "a", "at": [5]}\n', "Line 1: `at` is an ISO 8601 time, such as"),
+        (b'{"text": "a", "at": NaN}\n', "Line 1: `at` is an ISO 8601 time, such as"),
+        (b'{"text": "a", "at": -1e300}\n', "Line 1: `at` is an ISO 8601 time, such as"),
+        (b'{"text": "a", "at": 1%s}\n' % (b"0" * 400), "Line 1: `at` is an ISO 8601 time, such as"),
+        (b'{"text": "a", "at": 1777636800000000}\n', "Line 1: `at` is an ISO 8601 time, such as"),
+        (b'{"text": "a", "at": "1777636800"}\n', "Line 1: `at` is an ISO 8601 time, such as"),
+        (b'{"text": "a", "id": 1.5}\n', "Line 1: `id` is a text or a whole number."),
+        (b'{"text": "a", "replaces": false}\n', "Line 1: `replaces` is a text or a whole number."),
         (b'{"text": "a", "thread": "a\\nb"}\n', "Line 1: a thread's name is printable."),
         (b'{"text": "a", "origin": {"kind": "devil"}}\n', "Line 1: `origin.kind` is one of"),
         (b'{"text": "a", "origin": {"run_id": "\\u0000"}}\n', "Line 1: Origin.run_id has no NUL"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,7 +21,7 @@ from memshelf.cli.record_place import RecordPlace, on_records, opened_records
 from memshelf.cli.records import records
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
-from memshelf.records.lines import Line, line_of, read_lines
+from memshelf.records.lines import FIELDS, Line, Met, line_of, read_lines
 from memshelf.records.model import MemoryRecord, NewRecord
 from memshelf.records.protocol import RecordStore
 from memshelf.records.text import validate_record_text
@@ -83,8 +83,8 @@ async def import_records(
     """Import records: JSON lines or what mem0 exports, from FILE or - for standard input; or from a mem0 server.
 
     A line is a JSON object with a `text`, and maybe `at`, `updated_at`, `revised`, `thread`, `origin`, `id` and
-    `replaces`. What is there already is not added again, so an import that was stopped is finished by calling it again.
-    A damaged file is refused as a whole; of a server, a record that is blank or too long is left out. Without --user,
+    `replaces`; a warning names fields that are not known. What is there already is not added again, so an import that
+    was stopped is finished by calling it again. A damaged file is refused as a whole; of a server, a record that is blank or too long is left out. Without --user,
     the records of all users of a file are imported, and a warning names the users if there are several.
 
     \b
@@ -107,8 +107,8 @@ async def import_records(
     if as_json:
         counts = {"added": done.added, "present": done.present}
         left_out = {"left_out": done.left_out} if url is not None else {}  # a file is taken whole
-        users = {"users": done.users} if done.users else {}
-        render.document({"namespace": place.namespace, **counts, **left_out, **users})
+        told = {name: value for name in ("users", "ignored") if (value := getattr(done, name))}
+        render.document({"namespace": place.namespace, **counts, **left_out, **told})
     else:
         ending = f", {done.left_out} left out" if done.left_out else ""
         render.line(f"Imported: {render.counted(done.added, 'record')} added, {render.present(done.present)}{ending}")
@@ -126,6 +126,8 @@ class _Import:
     """The ids that records had where they come from, and those that they have here."""
     users: Sequence[str] = ()
     """Whose records are imported together, if they are those of several."""
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    """Names of fields that are not imported, and how many records have them."""
     added: int = 0
     present: int = 0
     left_out: int = 0
@@ -145,10 +147,11 @@ def _says_how_far(done: _Import) -> Iterator[None]:
 
 async def _from_file(read: Callable[[], IO[bytes]], place: RecordPlace, user: str | None, done: _Import) -> None:
     who = replace(origin(), kind="import")
-    users: set[str] = set()
+    met = Met()
     with read() as stream:
-        total = sum(1 for _ in read_lines(stream, origin=who, max_chars=_MOST_CHARS, user=user, users=users))
-    _say_whose(sorted(users), user, total, done)
+        total = sum(1 for _ in read_lines(stream, origin=who, max_chars=_MOST_CHARS, user=user, met=met))
+    _say_whose(sorted(met.users), user, total, done)
+    _say_what_is_ignored(met.unknown, done)
     async with opened_records(place, create=True) as store:
         await _learn(store, done)
         with read() as stream, render.progress("Importing") as progress:
@@ -168,6 +171,14 @@ def _say_whose(users: Sequence[str], user: str | None, total: int, done: _Import
         names = render.visible_line(some_of(users))
         render.note(f"warning: The file has records of several users, which are mixed: {names}.")
         render.note("To import those of one of them: --user NAME, with a --namespace of their own.")
+
+
+def _say_what_is_ignored(unknown: Mapping[str, int], done: _Import) -> None:
+    done.ignored = dict(sorted(unknown.items()))
+    if done.ignored:
+        names = [f"{name} (in {render.counted(count, 'record')})" for name, count in done.ignored.items()]
+        render.note(f"warning: Some fields are not known, and not imported: {render.visible_line(some_of(names))}.")
+        render.note(f"Those of a record are {', '.join(FIELDS)}.")
 
 
 async def _from_server(

@@ -4,13 +4,15 @@
 
     {"id":"rec_1","text":"Likes green tea.","at":"2026-05-01T12:00:00+00:00","origin":{"kind":"user"}}
     {"id":"rec_2","text":"Likes black tea now.","at":"2026-05-02T12:00:00+00:00","replaces":"rec_1"}
+    {"id":3,"text":"Sings.","at":1777636800}
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, Any, TypeAlias, get_args
 
@@ -19,7 +21,7 @@ from memshelf.origin import Origin, OriginKind
 from memshelf.records.model import MemoryRecord, NewRecord
 from memshelf.records.text import validate_record_text
 
-__all__ = ["Line", "line_of", "read_lines", "record_json"]
+__all__ = ["FIELDS", "Line", "Met", "line_of", "read_lines", "record_json"]
 
 Json: TypeAlias = dict[str, Any]  # any JSON value
 
@@ -28,6 +30,28 @@ _LONGEST_DOCUMENT = 512 * 1024 * 1024
 _LISTS = ("results", "memories", "data")
 _EXPECTED = "Expected are JSON lines with a `text` each, or a list of records as mem0 exports it."
 _WHO = ("run_id", "principal_id", "tool_call_id")
+
+FIELDS = ("text", "id", "at", "updated_at", "revised", "thread", "origin", "replaces")
+"""What is read of a record, besides mem0's names for it."""
+_KNOWN = frozenset(
+    (*FIELDS, "score", "replaced_by",  # ours, which `records list --json` shows
+     "memory", "created_at", "user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "attributed_to", "hash",
+     "metadata", "categories", "input", "event", "owner", "organization", "immutable", "expiration_date", "deleted_at",
+     "structured_attributes", "internal_metadata", "score_details")
+)  # fmt: skip
+"""What is missed by nobody who knows that mem0's metadata is not imported."""
+
+_FIRST_MILLISECONDS = 1e11
+"""Seconds would be of the year 5138 from here on, and milliseconds are of 1973."""
+
+
+@dataclass(slots=True)
+class Met:
+    """What is met in a file besides its records: every `user_id`, and names of fields that nobody knows, each with how
+    many records have it."""
+
+    users: set[str] = field(default_factory=set)
+    unknown: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +91,17 @@ def line_of(record: MemoryRecord, replaces: str | None) -> bytes:
 
 
 def read_lines(
-    stream: IO[bytes], *, origin: Origin, max_chars: int, user: str | None = None, users: set[str] | None = None
+    stream: IO[bytes], *, origin: Origin, max_chars: int, user: str | None = None, met: Met | None = None
 ) -> Iterator[Line]:
     """The records of JSON lines, or of a JSON document as mem0 exports it: a list, alone or as `results` or `memories`.
 
     A record has `text`, or mem0's `memory`, and may have `id`, `at` (or `created_at`), `updated_at`, `revised`,
-    `thread`, `origin` and `replaces`; of everything else there is no notice. A record that does not say so is from
-    `origin`. With `user`, only those whose `user_id` it is; `users` gets every `user_id` that is met. `invalid_file`
-    names the line, or the record of a document, that is not as it must be.
+    `thread`, `origin` and `replaces`. An id may be a whole number; a time may be a number of seconds or, from 1e11 on,
+    milliseconds since 1970. A record that does not say so is from `origin`. With `user`, only those whose `user_id` it
+    is. `met` gets what else there is, of these records, and every `user_id`. `invalid_file` names the line, or the
+    record of a document, that is not as it must be.
     """
+    met = met or Met()
     number, head = 1, _line(stream, 1)
     while head and not head.strip():
         number, head = number + 1, _line(stream, number + 1)
@@ -84,10 +110,11 @@ def read_lines(
     for place, item in _lines(stream, head, number) if alone else _members(whole):
         if not isinstance(item, dict):
             raise _damaged(f"{place} is no JSON object. {_EXPECTED}")
-        whose = item.get("user_id")
-        if users is not None and isinstance(whose, str):
-            users.add(whose)
+        whose = _id(item.get("user_id"))
+        if isinstance(whose, str):
+            met.users.add(whose)
         if user is None or whose == user:
+            met.unknown.update(item.keys() - _KNOWN)
             yield _read(item, place, origin, max_chars)
 
 
@@ -149,7 +176,7 @@ def _read(item: Json, place: str, origin: Origin, max_chars: int) -> Line:
     text = item.get("text", item.get("memory"))
     if not isinstance(text, str):
         raise _damaged(f"{place} has no text. {_EXPECTED}")
-    id, thread, replaces = (_optional(item, name, place) for name in ("id", "thread", "replaces"))
+    id, thread, replaces = (_optional_id(item, name, place) for name in ("id", "thread", "replaces"))
     at, created_at, updated_at = (_moment(item, name, place) for name in ("at", "created_at", "updated_at"))
     try:
         validate_record_text(text, max_chars=max_chars)
@@ -166,22 +193,31 @@ def _read(item: Json, place: str, origin: Origin, max_chars: int) -> Line:
     return Line(new, id)
 
 
-def _optional(item: Json, name: str, place: str) -> str | None:
-    value = item.get(name)
+def _id(value: Any) -> Any:
+    """The text of an id that is a whole number; anything else as it is."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _optional_id(item: Json, name: str, place: str) -> str | None:
+    value = _id(item.get(name))
     if value is not None and not isinstance(value, str):
-        raise _damaged(f"{place}: `{name}` is a text.")
+        raise _damaged(f"{place}: `{name}` is a text or a whole number.")
     return value
 
 
 def _moment(item: Json, name: str, place: str) -> datetime | None:
-    text = _optional(item, name, place)
-    if not text:
+    value = item.get(name)
+    if value is None or value == "":
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1_000 if abs(value) >= _FIRST_MILLISECONDS else value, UTC)
+        moment = datetime.fromisoformat(value)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise _damaged(f"{place}: `{name}` is an ISO 8601 time, such as 2026-05-01T12:00:00Z.") from None
+    except (ValueError, OverflowError, OSError, TypeError):  # not even the system knows the year of some numbers
+        raise _damaged(
+            f"{place}: `{name}` is an ISO 8601 time, such as 2026-05-01T12:00:00Z, or seconds since 1970."
+        ) from None
 
 
 def _origin(value: object, default: Origin) -> Origin:
