@@ -84,8 +84,9 @@ async def import_records(
 
     A line is a JSON object with a `text`, and maybe `at`, `updated_at`, `revised`, `thread`, `origin`, `id` and
     `replaces`; a warning names fields that are not known. What is there already is not added again, so an import that
-    was stopped is finished by calling it again. A damaged file is refused as a whole; of a server, a record that is blank or too long is left out. Without --user,
-    the records of all users of a file are imported, and a warning names the users if there are several.
+    was stopped is finished by calling it again. A damaged file is refused as a whole; of a server, a record that is
+    blank or too long is left out. Without --user, the records of all users of a file are imported, and a warning names
+    the users if there are several.
 
     \b
     Examples:
