@@ -34,7 +34,7 @@ _WIDE_RUN = re.compile("[！-～\u3000]+")
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 _NOT_ASCII = re.compile(f"[^\x00-\x7f{_INVISIBLE}]+")
 # An underscore is a letter too, also where Markdown emphasises with it.
-_EMPHASIS = re.compile(r"(?<![\w-])(_{1,3})([^\s_]\S{8,512}?)\1(?![\w-])", re.ASCII)
+_EMPHASIS = re.compile(r"(_(?<![\w-]_)_{0,2})([^\s_]\S{8,512}?)\1(?![\w-])", re.ASCII)
 _INNER_JWT = re.compile("(?<=[A-Za-z0-9_-])eyJ")
 _MANY = 32
 
@@ -104,8 +104,7 @@ def find_secrets(text: str) -> list[Secret]:
     with holes: that nothing is found proves nothing.
     """
     wide = text if checked_argument("text", text, str).isascii() else _WIDE_RUN.sub(_narrowed, text)
-    if "_" in wide:
-        wide = _EMPHASIS.sub(lambda word: " " * len(word[1]) + word[2] + " " * len(word[1]), wide)
+    wide = _EMPHASIS.sub(lambda word: " " * len(word[1]) + word[2] + " " * len(word[1]), wide)
     ascii_text = _spaced(wide)
     found = sorted([*_detected(ascii_text), *_of_forms(ascii_text), *_told(wide)], key=lambda e: (e.start, -e.end))
     masked = deque(each.span() for each in _PLACEHOLDER.finditer(text))

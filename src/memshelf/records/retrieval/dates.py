@@ -37,6 +37,8 @@ _FORMS = tuple(
          rf"月\s?(?P<day>{_NUMBER})(?![0-9])(?:\s?[日号])?"),
     )
 )  # fmt: skip
+_DIGIT = re.compile("[0-9]")
+"""All forms but the last one need one."""
 _LONGEST_BEFORE = len("september.  ")
 
 _JOINED = r"\s?(?:[-–—~]|to|until|till|through|至|到)\s?"
@@ -76,7 +78,7 @@ def day_term(year: int | None, month: int, day: int) -> str:
 
 def dates(text: str) -> Iterator[NamedDay]:
     """The days that a text in lower case names. 3/5/2026 and 3/15 are all that they may be."""
-    for before, form in _FORMS:
+    for before, form in _FORMS if _DIGIT.search(text) else _FORMS[-1:]:
         for found in form.finditer(text):
             head = before.search(text, max(0, found.start() - _LONGEST_BEFORE), found.start())
             if head is None:

@@ -38,11 +38,12 @@ _BEGINNING = 7
 
 _CJK = "\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(rf"[0-9]{{1,4}}[年月日号]|[{_CJK}]+|[cf](?:\+\+|#)|[^\W_{_CJK}]+")
+_BETWEEN = {code: " " for code in range(128) if not chr(code).isalnum()}
 _CHINESE = re.compile(rf"[{_CJK}]")
 _IDENTIFIER = re.compile("(?=.*[0-9])(?!(?:19|20)[0-9]{2}$)[0-9a-z]{4,}")
-_HUMP = re.compile("[a-z0-9][A-Z]")
+_HUMP = re.compile("[A-Z](?<=[a-z0-9].)")
 _JOINED_NAME = re.compile(r"\b(?:[a-z][a-z0-9]*|[A-Z][a-z0-9]+[A-Z][a-z0-9]*)(?:[A-Z][a-z0-9]*)+\b")
-_SEPARATED = re.compile("-[a-z]*[0-9]|[0-9]-[a-z0-9]|[0-9]{2} [0-9]{2}")
+_SEPARATED = re.compile("[-0-9](?:(?<=-)[a-z]*[0-9]|(?<=[0-9])-[a-z0-9]|(?<=[0-9])[0-9] [0-9]{2})")
 _CODE = re.compile(r"(?<![^\W_])(?:(?=[a-z]*-?[0-9])[a-z0-9]+(?:-[a-z0-9]+)+|[0-9]{2,}(?: [0-9]{2,})+)(?![^\W_])")
 _HEX = re.compile(r"0x(?<![^\W_]..)(?=[0-9a-f]{4})")
 _PART_OF_NAME = re.compile("[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")
@@ -75,13 +76,20 @@ def terms(text: str) -> Iterator[str]:
     """The terms of a text, its dates last. Case, width, accents and most endings of English words make no
     difference."""
     text = _readable(text)
-    for run in _RUN.findall(text):
+    runs = _runs(text)
+    for run in runs:
         yield from _pieces(run)
-    yield from _days(text)
+    yield from _days(text, runs)
 
 
-def _days(text: str) -> Iterator[str]:
-    yield from map(weekday_term, sorted(weekdays_in(text)))
+def _runs(text: str) -> list[str]:
+    if text.isascii() and "++" not in text and "#" not in text:
+        return text.translate(_BETWEEN).split()  # what `_RUN` finds there, in an eighth of the time
+    return _RUN.findall(text)
+
+
+def _days(text: str, runs: Iterable[str]) -> Iterator[str]:
+    yield from map(weekday_term, sorted(weekdays_in(text, runs)))
     named = list(dates(text))
     for day in named:
         yield day.term
@@ -137,8 +145,8 @@ def pack(text: str) -> bytes:
     Of a record in which no word tells anything, such as "No.", the words themselves, so that it can be found at all.
     """
     text = _readable(text[:INDEXED_CHARS])
-    counts = Counter(map(term_hash, _days(text)))
-    runs = Counter(_RUN.findall(text))
+    runs = Counter(_runs(text))
+    counts = Counter(map(term_hash, _days(text, runs)))
     for run, often in runs.items():
         for term in _pieces(run):
             counts[term_hash(term)] += often
@@ -167,7 +175,7 @@ def query_terms(text: str) -> dict[int, Asked]:
     joined = {piece for name in _joined_names(text) for piece in _pieces(folded(name))}
     text = _readable(text)
     joined.update(_whole_codes(text))
-    runs = _RUN.findall(text)
+    runs = _runs(text)
     beginnings = {run[:_BEGINNING] for run in runs if len(run) > _BEGINNING}.difference(runs)
     pieces = [piece for run in runs for piece in _pieces(run)] or runs
     found = {term_hash(piece): _asked(piece) for piece in pieces}
@@ -175,7 +183,7 @@ def query_terms(text: str) -> dict[int, Asked]:
     found |= dict.fromkeys(map(term_hash, beginnings.intersection(pieces)), Asked(1.0, sure=True))
     days = list(dates(text))
     for day in days:
-        parts = (term_hash(part) for run in _RUN.findall(text[day.start : day.end]) for part in _pieces(run))
+        parts = (term_hash(part) for run in _runs(text[day.start : day.end]) for part in _pieces(run))
         found |= dict.fromkeys(parts, Asked(_DATE_PART_WEIGHT, sure=True))
     for day in days:
         found[term_hash(day.of_any_year)] = Asked(1.0 if day.year else _DAY_WEIGHT, sure=False)
@@ -187,7 +195,7 @@ def query_terms(text: str) -> dict[int, Asked]:
 
 def long_words(text: str) -> list[str]:
     """The terms of a question that are words of some length in Latin letters."""
-    words = (_stem(run) for run in _RUN.findall(folded(text)) if run.isascii() and run.isalpha() and run not in _STOP)
+    words = (_stem(run) for run in _runs(folded(text)) if run.isascii() and run.isalpha() and run not in _STOP)
     return [word for word in dict.fromkeys(words) if len(word) >= _LONG_WORD]
 
 
