@@ -151,3 +151,18 @@ async def test_an_erasure_leaves_an_empty_log(path):
         await store.redact(old.id, by="ann")
         await asyncio.sleep(0)
         assert os.stat(f"{path}-wal").st_size < 100 * PAGE
+
+
+async def test_a_log_that_cannot_be_closed_keeps_nobody_waiting(path, monkeypatch):
+    real = os.close
+
+    def close(fd):
+        real(fd)
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with SqliteFileStore(path) as store:
+        await write(store, "a.md", 3)
+        monkeypatch.setattr(os, "close", close)
+        await asyncio.wait_for(store.aclose(), 60)
+        monkeypatch.undo()
+        assert (await store.verify()).intact

@@ -41,7 +41,8 @@ class LogRoom:
 
     def close(self) -> None:
         if self._file is not None:
-            os.close(self._file)
+            with contextlib.suppress(OSError):
+                os.close(self._file)
             self._file = None
 
     def make(self) -> None:

@@ -58,10 +58,12 @@ class Session:
             while self._turn():
                 pass
         finally:
-            self._close()
-            self.ended.set()
-            with _guard:
-                _running.discard(self)
+            try:
+                self._close()
+            finally:  # somebody waits for it
+                self.ended.set()
+                with _guard:
+                    _running.discard(self)
 
     def _turn(self) -> bool:
         # Nothing outlives a turn, so an idle thread keeps no caller's objects alive.

@@ -58,6 +58,12 @@ class Disk:
         return os.open(name, _FILE, dir_fd=at)
 
     def close(self, fd: int) -> None:
+        """Close what nothing depends on any more, such as what was read. Never an `OSError`."""
+        with suppress(OSError):
+            os.close(fd)
+
+    def close_written(self, fd: int) -> None:
+        """Close a file that was written: some systems say only now that they could not keep it."""
         os.close(fd)
 
     def status(self, fd: int) -> os.stat_result:
@@ -123,7 +129,9 @@ class Disk:
         fcntl.flock(fd, fcntl.LOCK_EX)
 
     def unlock(self, fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        """Release the lock, as closing does unless another process has a copy of the descriptor. Never an `OSError`."""
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
 
     def is_at(self, fd: int, path: str) -> bool:
         """Whether the open file still stands at the absolute path."""

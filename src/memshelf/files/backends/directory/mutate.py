@@ -225,8 +225,10 @@ class Mutations:
                 self._disk.write(fd, data)
                 if self._durable:
                     self._disk.sync(fd)
-            finally:
+            except BaseException:
                 self._disk.close(fd)
+                raise
+            self._disk.close_written(fd)
             yield
         except (OSError, MemoryStoreError):
             with suppress(OSError):
