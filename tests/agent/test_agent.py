@@ -222,6 +222,11 @@ async def test_a_later_agent_with_the_same_session_goes_on():
     assert _kinds(SessionLog("my-session-001")) == ["user", "assistant"] * 2
 
 
+def test_a_directory_for_sessions_without_a_session_is_refused_instead_of_ignored(tmp_path):
+    with pytest.raises(ValueError, match="session_directory says where a session is kept, and there is no session_id"):
+        Agent(session_directory=tmp_path)
+
+
 async def test_the_first_run_of_a_session_is_its_thread_and_needs_an_input(tmp_path):
     agent = Agent(Script("one").model, session_id="s1", session_directory=tmp_path / "logs")
     with pytest.raises(ValueError, match="A new thread needs an input"):

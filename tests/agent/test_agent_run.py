@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -148,12 +151,36 @@ async def test_an_output_type_and_a_specifications_schema_give_structured_output
     assert (await built.run("hi")).output_or_raise() == {"name": "tea"}
 
 
-async def test_a_specification_is_pydantic_ais_own():
-    assert AgentSpec is UpstreamSpec
+@pytest.mark.parametrize("specification", [AgentSpec, UpstreamSpec])
+async def test_a_specification_is_pydantic_ais_own(specification):
+    assert issubclass(AgentSpec, UpstreamSpec)
     script = Script("hello")
-    spec = AgentSpec(model="nonsense", instructions="Be brief.")
+    spec = specification(model="nonsense", instructions="Be brief.")
     await HarnessBuilder().build(spec, model=script.model).run("hi")  # the model of build() wins
     assert script.infos[0].instructions == "Be brief."
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"modle": "test"}, "AgentSpec has no field 'modle'. Did you mean 'model'?"),
+        ({"model": "test", "instruction": "x"}, "AgentSpec has no field 'instruction'. Did you mean 'instructions'?"),
+        ({"weather": 1}, "AgentSpec has no field 'weather'. [type="),
+        ({"json_schema_path": "x"}, "AgentSpec has no field 'json_schema_path'."),
+    ],
+)
+def test_a_field_that_a_specification_does_not_have_is_refused_with_the_closest_one(fields, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        AgentSpec(**fields)
+    with pytest.raises(ValueError, match=re.escape(says)):
+        AgentSpec.from_text(json.dumps(fields), "json")
+
+
+def test_a_specification_has_every_field_of_pydantic_ais():
+    spec = AgentSpec.from_text('{"$schema": "./agent_schema.json", "model": "test", "retries": 2}', "json")
+    assert (type(spec), spec.json_schema_path, spec.retries) == (AgentSpec, "./agent_schema.json", 2)
+    assert AgentSpec.model_validate(spec.model_dump(by_alias=True)) == spec
+    assert pickle.loads(pickle.dumps(spec)) == spec
 
 
 async def test_tools_get_the_dependencies_of_the_run():

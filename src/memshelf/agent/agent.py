@@ -42,8 +42,9 @@ class Agent(Executable[Output]):
 
     With `add_history_to_context`, a run goes on where the last one ended, and the model is shown at most
     `num_history_turns` turns before the current one (`None`: all). With a `session_id`, every message is in
-    `<session_directory>/<session_id>.jsonl`, an agent with the same id goes on from there, in this process or a later
-    one, and history is shown unless `add_history_to_context` is false. Without either, each run is a thread of its own.
+    `<session_directory>/<session_id>.jsonl`, by default in `.sessions`, an agent with the same id goes on from there,
+    in this process or a later one, and history is shown unless `add_history_to_context` is false. Without either, each
+    run is a thread of its own.
 
     With a `workspace`, the agent has the long-term memory of the user whom that is set to when a run begins, as far as
     `long_term_memory_config` says. History that is kept in the object is kept for each user; a session is one user's.
@@ -63,7 +64,7 @@ class Agent(Executable[Output]):
         long_term_memory_config: WorkspaceMemoryConfig | None = None,
         working_memory: WorkingMemory | None = None,
         session_id: str | None = None,
-        session_directory: str | os.PathLike[str] = ".sessions",
+        session_directory: str | os.PathLike[str] | None = None,
         add_history_to_context: bool | None = None,
         num_history_turns: int | None = None,
         capabilities: Sequence[AgentCapability[Any]] = (),
@@ -75,7 +76,10 @@ class Agent(Executable[Output]):
                 raise TypeError(f"`tools` are functions and Tool objects, not {type(tool).__name__}.")
         checked_argument("add_history_to_context", add_history_to_context, bool, None)
         memory = checked_argument("working_memory", working_memory, WorkingMemory, None) or WorkingMemory()
-        self.session = SessionLog(session_id, session_directory) if session_id is not None else None
+        if session_directory is not None and session_id is None:
+            raise ValueError("session_directory says where a session is kept, and there is no session_id.")
+        directory = session_directory if session_directory is not None else ".sessions"
+        self.session = SessionLog(session_id, directory) if session_id is not None else None
         shown = self.session is not None if add_history_to_context is None else add_history_to_context
         conversation = _conversation(self.session, workspace, kept=shown or memory.create_session_summary)
         hidden = not shown and type(conversation) is not Conversation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
-from pydantic_ai import Agent, DeferredToolRequests, StructuredDict
+from pydantic_ai import Agent, AgentSpec, DeferredToolRequests, StructuredDict
 from pydantic_ai.capabilities import AbstractCapability, AgentCapability
 from pydantic_ai.models import Model
 from pydantic_ai.output import OutputSpec
@@ -13,7 +13,6 @@ from pydantic_ai.output import OutputSpec
 from memshelf.agent.capabilities.sendable import SendableRequests
 from memshelf.agent.permissions import ToolPermissionCapability, ToolPermissions
 from memshelf.agent.run import Executable
-from memshelf.agent.spec import AgentSpec
 from memshelf.arguments import checked_argument
 
 __all__ = ["HarnessBuilder", "pydantic_agent"]
