@@ -279,3 +279,77 @@ async def test_many_engines_that_write_at_once_number_their_words_without_a_gap(
     assert ["", "FOR NO KEY UPDATE"] in locks
     for each in engines:
         await each.aclose()
+
+
+class Counting(Adding):
+    """`Adding`, which asks for nothing that a script before it has left, and knows what each run found."""
+
+    def __init__(self, word, *, refuses=None):
+        super().__init__(word)
+        self.refuses = refuses
+        self.found = []
+
+    async def __call__(self, transaction):
+        self.locks.append(transaction.for_update.strip())
+        self.found.append(transaction.found)
+        number = transaction.found
+        if number is None:
+            (number,) = await transaction.fetch_one(COUNTED + transaction.for_update, 1)
+        transaction.rests_on(COUNTED, (1,), (number,))
+        if number == self.refuses:
+            raise MemoryStoreError("forbidden", "not at this number")
+        insert = "INSERT INTO words (number, word) VALUES ($1, $2)"
+        moves = "UPDATE counted SET number = $2 WHERE id = $1"
+        await transaction.change((insert, (number + 1, self.word)), stands=(moves, (1, number + 1)))
+        transaction.left = number + 1
+        return number + 1
+
+
+async def test_a_write_that_goes_on_where_the_last_one_ended_takes_one_round_trip(engine):
+    await add(engine, Counting("a"))
+    queries = []
+    engine._part().writer._connection.add_query_logger(queries.append)
+    scripts = [Counting(word) for word in "bc"]
+    assert [await add(engine, script) for script in scripts] == [2, 3]
+    assert [(script.locks, script.found) for script in scripts] == [([""], [1]), ([""], [2])]
+    assert len(queries) == 2
+    assert await words(engine) == ["a", "b", "c"]
+
+
+async def test_what_a_write_has_left_comes_to_nothing_once_somebody_else_has_written(engine, other):
+    await add(engine, Counting("a"))
+    await add(other, Adding("b"))
+    scripts = [Counting(word) for word in "cde"]
+    assert [await add(engine, script) for script in scripts] == [3, 4, 5]
+    # Who was overtaken does not count on it the next time that it will not be.
+    assert [script.found for script in scripts] == [[1, None], [None], [4]]
+    assert [script.locks for script in scripts] == [["", ""], [""], [""]]
+    assert await words(engine) == ["a", "b", "c", "d", "e"]
+
+
+async def test_a_refusal_is_never_of_what_was_left_only(engine, other):
+    await add(engine, Counting("a"))
+    await add(other, Adding("b"))
+    script = Counting("c", refuses=1)
+    assert await add(engine, script) == 3
+    assert script.found == [1, None]
+    await refused("forbidden", add(engine, Counting("d", refuses=3)))
+    assert await words(engine) == ["a", "b", "c"]
+
+
+async def test_nothing_is_left_behind_by_what_erases_and_little_by_the_others(engine, monkeypatch):
+    monkeypatch.setattr(postgres_writer, "_MOST_LEFT", 2)
+    await add(engine, Counting("a"))
+    for key in (2, 3, 4):
+
+        async def leave(transaction, key=key):
+            transaction.left = key
+
+        await engine.write(leave, key=key)
+    assert engine._part().writer._left == {3: 3, 4: 4}
+
+    async def erase(_):
+        pass
+
+    await engine.write(erase)
+    assert engine._part().writer._left == {}

@@ -149,6 +149,31 @@ async def test_a_change_is_made_as_if_what_came_in_between_had_come_first(
         assert report.intact
 
 
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_change_is_made_of_the_store_as_it_stands_whatever_the_last_one_has_left(
+    ours, theirs, memory, change, other
+):
+    assert ours.shelf.engine._part().writer._left
+    await OTHERS[other](theirs, memory)
+    assert await outcome(CHANGES[change](ours, memory)) == REFUSED.get(other, {}).get(change, "done")
+    if other != "delete the store":
+        report = await Verification(ours.shelf, ours.workspace, ours.id).verify()
+        assert report.intact
+
+
+async def test_changes_of_one_memory_in_turn_take_one_round_trip_each(ours, memory):
+    queries = []
+    ours.shelf.engine._part().writer._connection.add_query_logger(queries.append)
+    for number in range(3):
+        memory = await ours.memories.update(
+            memory.id, content=f"{number}", expected_sha256=memory.sha256, origin=Origin()
+        )
+    assert len(queries) == 3
+    await ours.memories.delete(memory.id, expected_sha256=memory.sha256, origin=Origin())
+    assert len(queries) == 4
+
+
 async def test_a_change_that_is_sent_twice_at_once_by_its_id_is_made_once(ours, theirs, memory, meanwhile):
     def put(place):
         origin, change_id = Origin(), "0193a3f0c7d27a8c8f1e2d3c4b5a6978"

@@ -26,8 +26,8 @@ class UnlockedTransaction(PostgresTransaction):
     for_update = ""
     patience = CONNECTING  # where nothing is locked, nobody is waited for
 
-    def __init__(self, connection: Any) -> None:  # Any: asyncpg has no types
-        super().__init__(connection)
+    def __init__(self, connection: Any, found: object | None = None) -> None:  # Any: asyncpg has no types
+        super().__init__(connection, found=found)
         self._rests_on: tuple[str, Sequence[object], Row] | None = None
         self._changes: list[Change] = []
         self.asked = 0

@@ -32,6 +32,7 @@ T = TypeVar("T")
 _MOST_PER_COMMIT = 256
 _MOST_ATTEMPTS = 5
 _CAUTION = 16
+_MOST_LEFT = 64
 
 
 class _Job:
@@ -72,6 +73,8 @@ class Writer:
         self._with_lock = 1
         """How many commits to come are made with a lock in any case: the first one of a connection, which shows that it
         does not lead to a standby, the next one after one that was shared, and some after somebody else was faster."""
+        self._left: dict[int, object | None] = {}
+        """What the last scripts have left, by their keys: others may have changed it since."""
 
     def run(self, script: Script[T], key: int | None, announced: Announced, *, unlocked: bool) -> asyncio.Future[T]:
         job = _Job(script, key, announced, unlocked=unlocked)
@@ -149,10 +152,20 @@ class Writer:
     async def _commit_unlocked(self, jobs: list[_Job]) -> bool:
         """Run and commit a job that is alone, without a lock. `False` when nothing came of it and it needs one, as does
         whatever is not clear here."""
-        if len(jobs) > 1 or self._waiting or self._with_lock or not jobs[0].unlocked:
+        job = jobs[0]
+        if len(jobs) > 1 or not job.unlocked or job.key is None:
             return False
-        job, connection = jobs[0], self._connection
-        transaction = UnlockedTransaction(connection)
+        found = self._left.pop(job.key, None)
+        if found is None:
+            return await self._try_unlocked(job, job.key, None)
+        return await self._try_unlocked(job, job.key, found) or await self._try_unlocked(job, None, None)
+
+    async def _try_unlocked(self, job: _Job, keeps: int | None, found: object | None) -> bool:
+        """`_commit_unlocked`, with what a script of its key has left, which is kept for the next one under `keeps`."""
+        if self._waiting or self._with_lock:
+            return False
+        connection = self._connection
+        transaction = UnlockedTransaction(connection, found)
         try:
             await _attempt(connection, job, transaction)
         except Exception as error:  # noqa: BLE001  # nothing was changed, and whatever it is will show again
@@ -160,13 +173,14 @@ class Writer:
                 self._drop()
             return False
         if job.error is not None or not transaction.has_changes:  # what a single query has found, stood at one time
-            return transaction.asked <= 1 and not isinstance(job.error, NeedsLockError)
+            return found is None and transaction.asked <= 1 and not isinstance(job.error, NeedsLockError)
         if self._waiting or connection.is_closed():  # others can share its commit; the loss can be made up for
             return False
         try:
             await transaction.commit()
         except NeedsLockError:
-            self._with_lock = _CAUTION
+            if found is None:
+                self._with_lock = _CAUTION
             return False
         except asyncpg.ReadOnlySQLTransactionError:  # a standby, which has done nothing
             self._drop()
@@ -178,7 +192,17 @@ class Writer:
                 self._drop()
                 raise unconfirmed(error) from error
             job.error = refusal(error)
+        if keeps is not None:
+            self._keep(keeps, transaction.left)
         return True
+
+    def _keep(self, key: int, left: object | None) -> None:
+        if left is None:
+            return
+        self._left.pop(key, None)
+        if len(self._left) >= _MOST_LEFT:
+            del self._left[next(iter(self._left))]
+        self._left[key] = left
 
     async def _commit(self, jobs: list[_Job]) -> None:
         """Run and commit the jobs, or change nothing and say why."""
@@ -242,6 +266,10 @@ class Writer:
             if not await _run_alike(connection, alike, together):
                 return False
             done += len(alike)
+            if key is not None:
+                self._keep(key, together.left)
+            else:
+                self._left.clear()  # what was erased is not to stay here either
         return True
 
     async def _roll_back(self) -> None:

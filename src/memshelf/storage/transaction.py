@@ -38,7 +38,8 @@ class Transaction(Protocol):
     @property
     def found(self) -> object | None:
         """What the last script left that did not raise, if it had the same key. Nothing was changed since, and its
-        locks still hold. May always be `None`."""
+        locks still hold; or, where a script runs without a lock, nothing comes of it if that is not so any more. Then
+        too the script says what it `rests_on`. May always be `None`."""
         ...
 
     @property

@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.changes import record
-from memshelf.files.backends.sql.memory import Live
+from memshelf.files.backends.sql.memory import Live, live_of
+from memshelf.files.backends.sql.paths import LIVE_FIELDS
 from memshelf.files.decide import Delete, Move, Request, Write, ancestors, decide
 from memshelf.files.format import describe
 from memshelf.files.model import FileText, Version
 from memshelf.limits import FileFormat, StoreLimits
 from memshelf.origin import Origin
 from memshelf.storage.ids import askable, from_micros
-from memshelf.storage.transaction import Row
 from memshelf.stores.model import Memory, PathConflictError
 from memshelf.stores.rules import wire_path
-from memshelf.stores.shelf import CURRENT_FIELDS, Opened, Shelf, no_such_memory
+from memshelf.stores.shelf import Opened, Shelf, no_such_memory
 
 __all__ = [
     "CURRENT_MEMORY",
@@ -32,7 +32,7 @@ __all__ = [
 
 
 CURRENT_MEMORY = (
-    f"SELECT {CURRENT_FIELDS} FROM files f JOIN file_versions v ON v.id = f.version_id "  # noqa: S608  # no value
+    f"SELECT f.file_id, {LIVE_FIELDS} FROM files f JOIN file_versions v ON v.id = f.version_id "  # noqa: S608  # no value
     "WHERE f.memory_id = $1 AND f.file_id {key}"
 )
 """For `Transaction.fetch_keyed`: what `current_memory` looks up by the memory's id."""
@@ -43,8 +43,6 @@ class Current(NamedTuple):
 
     store_id: str
     live: Live
-    sha256: str
-    size: int
 
     @property
     def file(self) -> FileText:
@@ -57,8 +55,8 @@ class Current(NamedTuple):
             store_id=self.store_id,
             path=wire_path(self.file.path),
             version_id=self.file.version,
-            sha256=self.sha256,
-            size=self.size,
+            sha256=self.live.sha256,
+            size=self.live.size,
             created_at=from_micros(self.live.created_at),
             updated_at=from_micros(self.live.changed_at),
             content=self.file.text,
@@ -67,15 +65,13 @@ class Current(NamedTuple):
 
 async def current_memory(opened: Opened, memory_id: str) -> Current:
     """`not_found`."""
-    row: Row | None = opened.current
-    if not row:
+    live = opened.memory.last
+    if live is None or live.file_id != memory_id:
         row = await opened.transaction.fetch_keyed(CURRENT_MEMORY, opened.memory.id, askable(memory_id))
-    if row is None or row[0] is None:
+        live = live_of(row[1:]) if row is not None else None
+    if live is None:
         raise no_such_memory(memory_id)
-    _, path, version_id, size, description, created_at, updated_at, sha256, content = row
-    file = FileText(path, content.decode(), version_id)
-    line = description.decode() if description is not None else None
-    return Current(opened.store_id, Live(file, memory_id, line, created_at, updated_at), sha256, size)
+    return Current(opened.store_id, live)
 
 
 def requested(
@@ -96,7 +92,7 @@ def requested(
 
 
 def require_content(current: Current, expected_sha256: str | None) -> None:
-    if expected_sha256 is not None and expected_sha256 != current.sha256:
+    if expected_sha256 is not None and expected_sha256 != current.live.sha256:
         raise MemoryStoreError(
             "version_mismatch",
             f"The content of memory {current.live.file_id} does not have the expected hash; nothing changed. Read it "

@@ -9,20 +9,16 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import Head, Memory
+from memshelf.files.backends.sql.memory import Head, Live, Memory, Stood, live_of
+from memshelf.files.backends.sql.paths import LIVE_FIELDS
 from memshelf.limits import StoreLimits
-from memshelf.storage.ids import Mint, askable, from_micros
+from memshelf.storage.ids import Mint, askable, from_micros, micros
 from memshelf.storage.transaction import Announced, Engine, Row, Transaction
 from memshelf.stores.model import NoSuchStoreError
 
-__all__ = ["CURRENT_FIELDS", "Opened", "Shelf", "StoreAccess", "no_such_memory", "no_such_store"]
+__all__ = ["Opened", "Shelf", "StoreAccess", "no_such_memory", "no_such_store"]
 
 T = TypeVar("T")
-
-CURRENT_FIELDS = (
-    "f.file_id, f.path, f.version_id, f.size, f.description, f.created_at, v.created_at, v.sha256, v.content"
-)
-"""A memory as it stands, of its live file `f` and the version `v` of that."""
 
 _MOST_KNOWN = 10_000
 
@@ -40,7 +36,7 @@ def _store_and_memory(heads: str, lock: str) -> str:
     # `last` is the store as it stands when its lock is had, `seen` as it stood when the statement began to wait.
     seen = f"JOIN {heads} seen ON seen.id = last.id" if lock else ""
     return (
-        f"WITH last AS ({_store(heads, lock)}) SELECT last.*, {'seen' if seen else 'last'}.head_link, {CURRENT_FIELDS} "  # noqa: S608  # no value
+        f"WITH last AS ({_store(heads, lock)}) SELECT last.*, {'seen' if seen else 'last'}.head_link, {LIVE_FIELDS} "  # noqa: S608  # no value
         f"FROM last {seen} LEFT JOIN files f ON f.memory_id = last.id AND f.file_id = $3 "
         "LEFT JOIN file_versions v ON v.id = f.version_id"
     )
@@ -81,8 +77,6 @@ class Opened:
     store_id: str
     memory: Memory
     archived_at: datetime | None
-    current: Row = ()
-    """The memory that the script begins with, in `CURRENT_FIELDS`, if it was looked up with the store."""
 
     @property
     def head(self) -> Head:
@@ -101,8 +95,8 @@ class _Left(NamedTuple):
     workspace_id: str
     store_id: str
     memory_id: int
-    head: Head
-    archived_at: datetime | None
+    stood: Stood
+    archived_at: int | None
 
 
 class StoreAccess:
@@ -137,8 +131,10 @@ class StoreAccess:
             opened = self._found(transaction) or await self._open(transaction, transaction.for_update, memory_id)
             result = await script(opened)
             if keeps:
-                row, head = opened.memory.id, opened.head
-                transaction.left = _Left(self.workspace_id, self.store_id, row, head, opened.archived_at)
+                stood = Stood(opened.head, opened.memory.last)
+                transaction.left = _Left(
+                    self.workspace_id, self.store_id, opened.memory.id, stood, _micros(opened.archived_at)
+                )
             return result
 
         return await self.shelf.engine.write(write, key=key, announced=announced, unlocked=unlocked)
@@ -151,8 +147,8 @@ class StoreAccess:
 
     def _found(self, transaction: Transaction) -> Opened | None:
         match transaction.found:
-            case _Left(self.workspace_id, self.store_id, memory_id, head, archived_at):
-                return Opened(self.store_id, Memory(transaction, memory_id, head), archived_at)
+            case _Left(self.workspace_id, self.store_id, memory_id, stood, archived_at):
+                return self._opened(transaction, (memory_id, *stood.head, archived_at), stood.last)
         return None
 
     async def _open(self, transaction: Transaction, lock: str, memory_id: str | None = None) -> Opened:
@@ -165,11 +161,18 @@ class StoreAccess:
                 pass  # it waited for another's change, and saw the memory as it was before: now it need not wait
         if row is None:
             raise no_such_store(self.store_id)
-        transaction.rests_on(_store(transaction.heads, ""), values, row[:6])
-        id, epoch, seq, link, files, archived_at, *seen_and_current = row
-        archived = from_micros(archived_at) if archived_at is not None else None
+        return self._opened(transaction, row[:6], live_of(row[7:]) if len(row) > 6 else None)
+
+    def _opened(self, transaction: Transaction, row: Row, last: Live | None) -> Opened:
+        transaction.rests_on(_store(transaction.heads, ""), [self.store_id, self.workspace_id], row)
+        id, epoch, seq, link, files, archived_at = row
         memory = Memory(transaction, id, Head(epoch, seq, link, files))
-        return Opened(self.store_id, memory, archived, seen_and_current[1:])
+        memory.last = last
+        return Opened(self.store_id, memory, from_micros(archived_at) if archived_at is not None else None)
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return micros(moment) if moment is not None else None
 
 
 def no_such_store(store_id: str) -> MemoryStoreError:

@@ -98,7 +98,7 @@ async def _begin(memory: Memory, header: Header) -> None:
         header.created_at,
         memory.id,
     )
-    memory.stands = None
+    memory.stands = memory.last = None
 
 
 async def _insert(transaction: Transaction, memory_id: int, version: Archived) -> None:

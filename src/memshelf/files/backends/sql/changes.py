@@ -11,7 +11,7 @@ from memshelf.files.backends.sql.memory import VERSION_OF_CALL, Head, Live, Memo
 from memshelf.files.backends.sql.paths import LIVE_FILE, forget_free, obstacles
 from memshelf.files.chain import SALT_BYTES, Facts, commitment, genesis, link
 from memshelf.files.decide import Commit, Move, Request, Write, decide, replay
-from memshelf.files.model import Version
+from memshelf.files.model import FileText, Version
 from memshelf.limits import FileFormat
 from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
@@ -182,6 +182,10 @@ async def record(
     stands = None if said else (_MOVE_HEAD, (memory.id, facts.seq, sealed, files))
     await transaction.change(*changes, stands=stands)
     memory.stands = Head(head.epoch, facts.seq, sealed, files)
+    memory.last = None
+    if sha256 is not None and size is not None:
+        file = FileText(commit.path, commit.text, facts.id)
+        memory.last = Live(file, facts.file_id, size, description, created_at, now, sha256)
     return Recording(facts, commit.path, sha256, size, created_at)
 
 
@@ -246,7 +250,7 @@ async def purge(memory: Memory, mint: Mint) -> None:
         genesis(epoch),
         memory.id,
     )
-    memory.stands = None
+    memory.stands = memory.last = None
     await _want_erasure(memory)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.of_file import AT_PATH, newest
-from memshelf.files.backends.sql.paths import LIVE_FILE, obstacles
+from memshelf.files.backends.sql.paths import LIVE_FIELDS, LIVE_FILE, obstacles
 from memshelf.files.chain import Facts, Stored
 from memshelf.files.decide import Recorded, ancestors
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, Version, VersionPage
@@ -26,7 +26,9 @@ __all__ = [
     "Head",
     "Live",
     "Memory",
+    "Stood",
     "find_memory",
+    "live_of",
     "stored_of",
     "version_of",
 ]
@@ -69,7 +71,7 @@ def _select_head_and_live(heads: str, lock: str) -> str:
     return (
         f"WITH last AS (SELECT id, epoch, head_seq, head_link, files FROM {heads} WHERE id = $1{lock}) SELECT "  # noqa: S608  # no value
         f"last.epoch, last.head_seq, last.head_link, last.files, {'seen' if seen else 'last'}.head_link, "
-        f"f.version_id, f.file_id, f.description, f.created_at, v.created_at, v.content FROM last {seen} "
+        f"{LIVE_FIELDS} FROM last {seen} "
         "LEFT JOIN files f ON f.memory_id = last.id AND f.path = $2 LEFT JOIN file_versions v ON v.id = f.version_id"
     )
 
@@ -101,9 +103,18 @@ class Live(NamedTuple):
 
     file: FileText
     file_id: str
+    size: int
     description: str | None
     created_at: int
     changed_at: int
+    sha256: str
+
+
+class Stood(NamedTuple):
+    """How a script has left a memory, and the file that it wrote last, if it is still there."""
+
+    head: Head
+    last: Live | None
 
 
 async def find_memory(transaction: Transaction, name: str) -> int | None:
@@ -114,13 +125,25 @@ async def find_memory(transaction: Transaction, name: str) -> int | None:
 class Memory:
     """The rows of one memory. Every query names the memory, so that none sees another's."""
 
-    __slots__ = ("id", "stands", "transaction")
+    __slots__ = ("id", "last", "stands", "transaction")
 
     def __init__(self, transaction: Transaction, id: int, stands: Head | None = None) -> None:
         self.transaction = transaction
         self.id = id
         self.stands = stands
         """The head, if it is known and nobody else can move it within this transaction."""
+        self.last: Live | None = None
+        """A file as it stands at that head, if one was written or looked up already."""
+
+    @property
+    def stood(self) -> Stood | None:
+        """What to leave to the next script, if the memory was locked."""
+        return Stood(self.stands, self.last) if self.stands is not None else None
+
+    def goes_on(self, stood: Stood) -> None:
+        """The memory stands as another script has left it: see `Transaction.found`."""
+        self._locked(stood.head)
+        self.last = stood.last
 
     async def all(self, query: str, *values: object) -> Sequence[Row]:
         """The rows of a query whose first parameter is the memory."""
@@ -159,14 +182,12 @@ class Memory:
             row = await self.one(query, path)
             if row is None:
                 raise _deleted()
-            epoch, seq, link, files, seen, version_id, file_id, description, created_at, changed_at, content = row
+            epoch, seq, link, files, seen, *live = row
             if link == seen:
                 break
             # It waited for another's change, and saw the files as they were before: now it need not wait.
         self._locked(Head(epoch, seq, link, files))
-        if version_id is None:
-            return None
-        return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at, changed_at)
+        return live_of(live)
 
     async def entries(self, known: str | None) -> tuple[str, list[FileEntry]] | None:
         """The cursor and the listing at it; `None` when that is the one at the cursor `known`."""
@@ -181,11 +202,9 @@ class Memory:
     async def live(self, path: str | None) -> Live | None:
         if path is None:
             return None
-        row = await self.transaction.fetch_keyed(LIVE_FILE, self.id, path)
-        if row is None:
-            return None
-        _, content, version_id, file_id, description, created_at, changed_at = row
-        return Live(FileText(path, content.decode(), version_id), file_id, _text(description), created_at, changed_at)
+        if self.last is not None and self.last.file.path == path:
+            return self.last
+        return live_of(await self.transaction.fetch_keyed(LIVE_FILE, self.id, path))
 
     async def free(self, path: str) -> bool:
         """Whether it is known already that nothing is in the way of a file at the path."""
@@ -328,6 +347,15 @@ def _deleted() -> MemoryStoreError:
 
 def _text(stored: bytes | None) -> str | None:
     return stored.decode() if stored is not None else None
+
+
+def live_of(row: Row | None) -> Live | None:
+    """`None` for no row, and for one of a join that found no file."""
+    if row is None or row[0] is None:
+        return None
+    path, version_id, file_id, size, description, created_at, changed_at, sha256, content = row
+    file = FileText(path, content.decode(), version_id)
+    return Live(file, file_id, size, _text(description), created_at, changed_at, sha256)
 
 
 def version_of(row: Row) -> Version:

@@ -15,7 +15,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
 from memshelf.files.archive import Archived, Checked
 from memshelf.files.backends.sql import archive, changes
-from memshelf.files.backends.sql.memory import Head, Memory, find_memory
+from memshelf.files.backends.sql.memory import Head, Memory, Stood, find_memory
 from memshelf.files.backends.sql.verify import verify
 from memshelf.files.chain import ChainReport
 from memshelf.files.decide import Delete, Move, Request, Write
@@ -206,10 +206,11 @@ class SqlFileStore:
         memory_id = self._known() or await self._open()
 
         async def write(transaction: Transaction) -> _T:
-            found = transaction.found
-            memory = Memory(transaction, memory_id, found if isinstance(found, Head) else None)
+            memory = Memory(transaction, memory_id)
+            if isinstance(transaction.found, Stood):
+                memory.goes_on(transaction.found)
             result = await change(memory)
-            transaction.left = memory.stands
+            transaction.left = memory.stood
             return result
 
         return await self._engine.write(write, key=memory_id, announced=announced, unlocked=unlocked)
