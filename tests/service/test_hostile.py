@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import socket
+import struct
 import threading
 import time
 import unicodedata
@@ -169,6 +170,22 @@ def test_a_client_that_leaves_in_the_middle_stores_nothing(service):
             connection.sendall(head(service, "POST", f"/v1/memory_stores/{store}/memories", "content-length: 30"))
             connection.sendall(b'{"path":"/a",')
     assert service.get(f"/v1/memory_stores/{store}/memories").json["data"] == []
+
+
+def test_a_client_that_leaves_with_many_answers_on_their_way_is_no_error(service):
+    store = service.store()
+    service.memory(store, "/a", "x" * 100_000)
+    request = head(service, "GET", f"/v1/memory_stores/{store}/memories?view=full")
+    logged = service.log.stat().st_size
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+            connection.sendall(request * 100)
+            connection.recv(1)  # the first answer is on its way, and those behind it wait
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert service.get(f"/v1/memory_stores/{store}").status == 200
+    lines = service.log.read_bytes()[logged:].splitlines()
+    assert len(lines) >= 20
+    assert {json.loads(line)["level"] for line in lines} == {"info"}
 
 
 WORDS = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import httptools
 from pydantic_core import to_json
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from memshelf.service.body import HERE
 from memshelf.service.config import ServiceConfig
@@ -49,6 +49,8 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._read = 0
         """How many bytes came since the last message was complete; all but what is body belong to heads."""
         self._body = 0
+        self._answering: RequestResponseCycle | None = None
+        """The request that is being answered; `cycle` is the last that came, which may have to wait for it."""
         self._again = b""
         """The head of a request that asks for another protocol, without asking for it."""
 
@@ -58,6 +60,10 @@ class _LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timers()
+        self.pipeline.clear()
+        if self._answering is not None:  # or what is left of its answer would be an error, and logged as one
+            self._answering.disconnected = True
+            self._answering.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -102,6 +108,8 @@ class _LimitedProtocol(HttpToolsProtocol):
             return
         self._stop_timers()
         super().on_headers_complete()
+        if not self.pipeline:
+            self._answering = self.cycle
         # What follows a body in chunks is no header: it would pass by whoever looked at the head, such as a proxy. The
         # request keeps the list that it has.
         self.headers = []
@@ -115,6 +123,8 @@ class _LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]  # the next
         super().on_response_complete()
         # An answer may come before the body that it refuses has: then the rest of it is read, but not for ever.
         if self._rest_timer is None and (not self._complete or self.transport.get_write_buffer_size()):
