@@ -14,6 +14,7 @@ import pytest
 from command_line import program
 
 from memshelf import __version__
+from memshelf.cli.command import WholeNumber
 from memshelf.cli.program import cli
 from memshelf.storage.sqlite_connection import PATIENCE
 
@@ -22,12 +23,12 @@ def _commands(group: click.Group, *path: str):
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        yield (*path, name)
+        yield (*path, name), command
         if isinstance(command, click.Group):
             yield from _commands(command, *path, name)
 
 
-@pytest.mark.parametrize("command", [(), *_commands(cli)], ids=" ".join)
+@pytest.mark.parametrize("command", [(), *(path for path, _ in _commands(cli))], ids=" ".join)
 def test_the_help_of_every_command_has_examples_of_that_command(run, command):
     shown = run(*command, "--help")
     assert shown.code == 0
@@ -311,3 +312,18 @@ def test_a_usual_name_that_a_group_does_not_have_is_answered_with_the_command_th
     refused = run(group, typed, "a")
     assert refused.code == 2
     assert f"No such command '{typed}'. Did you mean '{meant}'?" in refused.err
+
+
+@pytest.mark.parametrize("number", ["1_0", " 10", "10\n", "+10", "１０", "10.0", "", "9" * 5_000])
+def test_a_number_is_in_digits_in_every_option(run, number):
+    run("records", "add", "tea", "--memory", "user.db")
+    refused = run("records", "list", "--limit", number, "--memory", "user.db")
+    assert (refused.code, refused.err.startswith("error: usage: Invalid value for '--limit'")) == (2, True)
+    assert run("records", "list", "--limit", "010", "--memory", "user.db").code == 0
+
+
+def test_no_option_takes_numbers_as_python_does():
+    types = [option.type for _, command in _commands(cli) for option in command.params]
+    numbers = [each for each in types if isinstance(each, click.types.IntParamType)]
+    assert len(numbers) > 10
+    assert all(isinstance(each, WholeNumber) for each in numbers)

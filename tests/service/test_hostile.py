@@ -11,7 +11,10 @@ import time
 import unicodedata
 
 import pytest
+from pydantic import ValidationError
 from serving import Reply, Service
+
+from memshelf.service.app import OPERATIONS
 
 
 def state(service: Service, store: str) -> object:
@@ -320,9 +323,19 @@ def test_head_is_answered_as_get_is_without_the_body(service):
         "limit=x",
         "limit=",
         "limit=1.5",
+        "limit=1.0",
+        "limit=1_0",
+        "limit=%2010",
+        "limit=10%20",
+        "limit=10%0A",
+        "limit=%2B10",
+        "limit=-1",
+        "limit=%EF%BC%91%EF%BC%90",
+        "limit=0x10",
         "limit=99999999999999999999",
         "view=all",
         "depth=x",
+        "depth=1_0",
         "path_prefix=",
         "path_prefix=/a",
         "page=%00",
@@ -331,6 +344,22 @@ def test_head_is_answered_as_get_is_without_the_body(service):
 )
 def test_a_query_that_breaks_a_rule(service, query):
     refused(service.get(f"/v1/memory_stores/{service.store()}/memories?{query}"), 400)
+
+
+@pytest.mark.parametrize("text", ["1_0", " 10", "10\n", "+10", "１０", "10.0", ""])
+def test_a_number_is_in_digits_in_every_query(text):
+    queries = {operation.query for operation in OPERATIONS if operation.query is not None}
+    numbers = [
+        (query, name)
+        for query in queries
+        for name, field in query.model_json_schema()["properties"].items()
+        if "integer" in json.dumps(field)
+    ]
+    assert len(numbers) > 10
+    for query, name in numbers:
+        with pytest.raises(ValidationError) as refused:
+            query.model_validate({name: text})
+        assert (name,) in [each["loc"] for each in refused.value.errors()]
 
 
 @pytest.mark.parametrize(

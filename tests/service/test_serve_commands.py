@@ -197,6 +197,13 @@ def test_looking_creates_nothing(engine, tmp_path, command):
         ("serve", "--data", "x", "--port", "70000"),
         ("serve", "--data", "x", "--read-rate", "fast"),
         ("serve", "--data", "x", "--write-rate", "0"),
+        ("serve", "--data", "x", "--write-rate", "1/0"),
+        ("serve", "--data", "x", "--read-rate", "nan/5"),
+        ("serve", "--data", "x", "--read-rate", "inf/5"),
+        ("serve", "--data", "x", "--read-rate", "1_0"),
+        ("serve", "--data", "x", "--read-rate", "10/ 20"),
+        ("serve", "--data", "x", "--read-rate", "１０"),
+        ("serve", "--data", "x", "--keep-versions", "9_0"),
         ("serve", "--database", "mysql://x"),
     ],
 )

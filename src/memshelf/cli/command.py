@@ -25,6 +25,8 @@ __all__ = [
     "CommandGroup",
     "TextCommand",
     "Unavailable",
+    "WholeNumber",
+    "WholeNumberIn",
     "asynchronous",
     "confirmed",
     "disk_paths",
@@ -52,6 +54,7 @@ _SYNONYMS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("change", "edit"), ("edit", "update")),
 }
 """The commands that are most likely meant by a name that a group does not have."""
+_WHOLE = re.compile("-?[0-9]+")
 
 
 class Unavailable(click.ClickException):
@@ -90,6 +93,19 @@ def _head(context: click.Context, parameter: click.Parameter, value: str | None)
 head_option = click.option(
     "--head", metavar="HEAD", callback=_head, help="A head noted earlier, which the history must lead through still."
 )
+
+
+class WholeNumber(click.types.IntParamType):
+    """Digits, and maybe a minus before them: Python's `int` takes `1_0`, ` 10 ` and `１０`, too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and _WHOLE.fullmatch(value) is None:
+            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class WholeNumberIn(WholeNumber, click.IntRange):
+    """The same within a range."""
 
 
 class CommandGroup(click.Group):

@@ -10,6 +10,7 @@ from memshelf.cli import render
 from memshelf.cli.command import (
     CommandGroup,
     TextCommand,
+    WholeNumberIn,
     asynchronous,
     json_option,
     memory_option,
@@ -112,7 +113,7 @@ async def _view_version(memory: str, version_id: str, path: str, *, as_json: boo
 @json_option
 @click.option("--regex", "-E", is_flag=True, help="PATTERN is a regular expression.")
 @click.option("--case-sensitive", "-s", is_flag=True, help="Distinguish upper and lower case.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="How many lines at most.")
+@click.option("--limit", type=WholeNumberIn(1, 10_000), default=200, show_default=True, help="How many lines at most.")
 @click.argument("pattern", type=text)
 @path_argument("path", required=False)
 @asynchronous

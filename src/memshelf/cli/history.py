@@ -7,7 +7,15 @@ from dataclasses import asdict
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import asynchronous, confirmed, head_option, json_option, memory_option, path_argument
+from memshelf.cli.command import (
+    WholeNumberIn,
+    asynchronous,
+    confirmed,
+    head_option,
+    json_option,
+    memory_option,
+    path_argument,
+)
 from memshelf.cli.files import files
 from memshelf.cli.memory import opened_with_history, origin
 from memshelf.files import edits
@@ -24,7 +32,7 @@ _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @files.command()
 @memory_option
 @json_option
-@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most this many.")
+@click.option("--limit", "-n", type=WholeNumberIn(1, 1_000), default=50, show_default=True, help="At most this many.")
 @click.option("--cursor", metavar="CURSOR", help="Continue from the cursor at which the previous page ended.")
 @click.option("--since", metavar="TIME", help="Leave out what is older; an ISO 8601 time, such as 2026-05-01T12:00.")
 @path_argument("path", required=False)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import CommandGroup, TextCommand, confirmed, json_option, question, text, typed_or_piped
+from memshelf.cli.command import (
+    CommandGroup,
+    TextCommand,
+    WholeNumberIn,
+    confirmed,
+    json_option,
+    question,
+    text,
+    typed_or_piped,
+)
 from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, namespaces_of, on_record_database, on_records, opened_records
 from memshelf.records.lines import record_json
@@ -73,7 +82,7 @@ async def add(
 
 @records.command(cls=TextCommand)
 @json_option
-@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=5, show_default=True, help="At most this many.")
+@click.option("--limit", "-n", type=WholeNumberIn(1, 1_000), default=5, show_default=True, help="At most this many.")
 @click.option("--now", metavar="TIME", help='What "last week" in QUERY counts from, if not now; an ISO 8601 time.')
 @click.argument("query", type=question)
 @on_records
@@ -105,7 +114,7 @@ async def _say_what_is_not_indexed(store: SqlRecordStore) -> None:
 
 @records.command(name="list")
 @json_option
-@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most this many.")
+@click.option("--limit", "-n", type=WholeNumberIn(1, 1_000), default=50, show_default=True, help="At most this many.")
 @click.option("--cursor", metavar="CURSOR", help="Continue from the cursor at which the previous page ended.")
 @on_records
 async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as_json: bool) -> None:

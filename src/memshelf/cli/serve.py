@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module
@@ -16,7 +17,17 @@ import click
 
 from memshelf.arguments import checked_dsn
 from memshelf.cli import render
-from memshelf.cli.command import CommandGroup, Unavailable, asynchronous, disk_paths, head_option, json_option, one_of
+from memshelf.cli.command import (
+    CommandGroup,
+    Unavailable,
+    WholeNumber,
+    WholeNumberIn,
+    asynchronous,
+    disk_paths,
+    head_option,
+    json_option,
+    one_of,
+)
 from memshelf.cli.memory import disk_path
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
@@ -63,13 +74,13 @@ database_option = click.option(
 )
 keep_versions_option = click.option(
     "--keep-versions",
-    type=int,
+    type=WholeNumber(),
     metavar="DAYS",
     help="Keep a version for this many days, at least 30, after it stopped being current; then erase it.",
 )
 keep_recent_option = click.option(
     "--keep-recent",
-    type=int,
+    type=WholeNumber(),
     metavar="N",
     help="Keep the N newest versions of a memory that exists, however old.  [default: 10]",
 )
@@ -87,17 +98,18 @@ def retention_of(days: int | None, recent: int | None) -> Retention | None:
         raise click.UsageError(str(error)) from None
 
 
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(?:/([0-9]{1,9}))?")
+
+
 def _rate(text: str) -> Rate:
     """`10` a second, or `10/20`: with a burst of 20."""
     from memshelf.service.config import Rate
 
-    per_second, _, burst = text.partition("/")
-    try:
-        return Rate(float(per_second), int(burst) if burst else max(1, round(float(per_second))))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no rate; give 10 for 10 a second, or 10/20 for that with a burst of 20."
-        ) from None
+    if parts := _RATE.fullmatch(text):
+        per_second = float(parts[1])
+        with suppress(ValueError):  # nothing, or a burst of nothing
+            return Rate(per_second, int(parts[2] or max(1, round(per_second))))
+    raise click.BadParameter(f"{text!r} is no rate; give 10 for 10 a second, or 10/20 for that with a burst of 20.")
 
 
 @click.command()
@@ -106,7 +118,7 @@ def _rate(text: str) -> Rate:
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65_535),
+    type=WholeNumberIn(0, 65_535),
     default=8080,
     show_default=True,
     help="0 takes any free one, and says which.",
@@ -114,7 +126,7 @@ def _rate(text: str) -> Rate:
 @click.option("--strict-headers", is_flag=True, help="Require the protocol headers that the platforms require.")
 @click.option(
     "--memories",
-    type=click.IntRange(1),
+    type=WholeNumberIn(1),
     default=StoreLimits().memories,
     show_default=True,
     metavar="N",

@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import CommandGroup, TextCommand, confirmed, head_option, json_option, question, text
+from memshelf.cli.command import (
+    CommandGroup,
+    TextCommand,
+    WholeNumberIn,
+    confirmed,
+    head_option,
+    json_option,
+    question,
+    text,
+)
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
 
 __all__ = ["stores"]
@@ -169,7 +178,7 @@ async def delete(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
 
 @stores.command(cls=TextCommand)
 @json_option
-@click.option("--limit", "-n", type=click.IntRange(1, 100), default=20, show_default=True, help="At most this many.")
+@click.option("--limit", "-n", type=WholeNumberIn(1, 100), default=20, show_default=True, help="At most this many.")
 @click.option(
     "--prefix", metavar="PREFIX", default="/", show_default=True, help="Only below this path, such as /notes/."
 )

@@ -10,7 +10,7 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.carried import file_argument, force_option, new_file, readable_file
 from memshelf.cli.chat import chat, threads_option
-from memshelf.cli.command import CommandGroup, confirmed, json_option, question
+from memshelf.cli.command import CommandGroup, WholeNumberIn, confirmed, json_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.thread import held, opened
 from memshelf.errors import MemoryStoreError
@@ -214,7 +214,7 @@ def _imported(number: int, line: bytes) -> Row:
 @threads_option
 @json_option
 @click.option("--thread", metavar="THREAD", help="Search only this thread.", shell_complete=_complete_thread)
-@click.option("--limit", "-n", type=click.IntRange(1, 1_000), default=20, show_default=True, help="At most this many.")
+@click.option("--limit", "-n", type=WholeNumberIn(1, 1_000), default=20, show_default=True, help="At most this many.")
 @click.argument("query", type=question)
 def search(query: str, threads: str, thread: str | None, limit: int, *, as_json: bool) -> None:
     """Find what was said, in one thread or in all; the best of each thread first. Finding nothing is not a failure.

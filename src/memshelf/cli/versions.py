@@ -9,7 +9,7 @@ from urllib.parse import quote
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import CommandGroup, asynchronous, confirmed, json_option
+from memshelf.cli.command import CommandGroup, WholeNumberIn, asynchronous, confirmed, json_option
 from memshelf.cli.history import show_diff
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
 from memshelf.cli.serve import (
@@ -52,7 +52,7 @@ def versions() -> None:
 @click.option("--by-key", metavar="ID", help="That were written with this API key.")
 @click.option("--since", metavar="TIME", help="Leave out what is older; an ISO 8601 time.")
 @click.option("--until", metavar="TIME", help="Leave out what is newer.")
-@click.option("--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most this many.")
+@click.option("--limit", "-n", type=WholeNumberIn(1, 10_000), default=50, show_default=True, help="At most this many.")
 @store_argument
 @hosted
 async def list_versions(

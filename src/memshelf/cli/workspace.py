@@ -10,7 +10,7 @@ from dataclasses import asdict
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import CommandGroup, TextCommand, disk_paths, json_option, question
+from memshelf.cli.command import CommandGroup, TextCommand, WholeNumberIn, disk_paths, json_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.workspace_place import (
     entry_file,
@@ -29,7 +29,7 @@ from memshelf.workspace.workspace import Workspace
 __all__ = ["workspace"]
 
 _limit_option = click.option(
-    "--limit", "-n", type=click.IntRange(1, 1_000), default=5, show_default=True, help="At most this many."
+    "--limit", "-n", type=WholeNumberIn(1, 1_000), default=5, show_default=True, help="At most this many."
 )
 
 

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.model import FileText, GrepMatch, Version
-from memshelf.service.wire.requests import Moment
+from memshelf.service.wire.requests import InDigits, Moment
 
 __all__ = [
     "ChangedAnswer",
@@ -118,13 +118,13 @@ class GrepQuery(_Query):
     regex: bool = False
     case_sensitive: bool = False
     path: Annotated[str, Field(description='A directory: "", or ends with "/".')] = ""
-    limit: Annotated[int, Field(ge=1, le=10_000)] = 200
+    limit: Annotated[int, Field(ge=1, le=10_000), InDigits] = 200
 
 
 class FileVersionsQuery(_Query):
     path: str | None = None
     since: Moment | None = None
-    limit: Annotated[int, Field(ge=1, le=50)] = 50
+    limit: Annotated[int, Field(ge=1, le=50), InDigits] = 50
     cursor: str | None = None
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from memshelf.service.wire.files import OriginAnswer
+from memshelf.service.wire.requests import InDigits
 
 __all__ = ["HistoryAnswer", "HistoryQuery"]
 
@@ -14,8 +15,10 @@ __all__ = ["HistoryAnswer", "HistoryQuery"]
 class HistoryQuery(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    after: Annotated[int, Field(ge=0, le=2**63 - 1, description="The number of the last version already read.")] = 0
-    limit: Annotated[int, Field(ge=1, le=50)] = 50
+    after: Annotated[
+        int, Field(ge=0, le=2**63 - 1, description="The number of the last version already read."), InDigits
+    ] = 0
+    limit: Annotated[int, Field(ge=1, le=50), InDigits] = 50
 
 
 class _Answer(BaseModel):

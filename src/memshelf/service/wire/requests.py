@@ -14,6 +14,7 @@ __all__ = [
     "CreateStore",
     "DeleteMemory",
     "DiffQuery",
+    "InDigits",
     "ListMemories",
     "ListResources",
     "ListSessions",
@@ -57,6 +58,17 @@ def _time(text: object) -> object:
     return f"{time}{'+' if offset[0].isdigit() else ''}{offset}"
 
 
+_DIGITS = re.compile("-?[0-9]+")
+
+
+def _number(text: object) -> object:
+    """What must be a whole number, in a query: `1_0`, ` 10 `, `+10` and `10.0` would be one, too."""
+    if isinstance(text, str) and _DIGITS.fullmatch(text) is None:
+        raise PydanticCustomError("number", "Input should be a valid integer, unable to parse string as an integer")
+    return text
+
+
+InDigits = BeforeValidator(_number)
 AgentVersion = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Empty = Annotated[list[str], Field(max_length=0)]
 Moment = Annotated[AwareDatetime, BeforeValidator(_time)]
@@ -76,7 +88,7 @@ class Nothing(_Body):
 
 
 class _Paged(_Query):
-    limit: Annotated[int, Field(ge=1, description="At most 100; 20 with view=full.")] = 20
+    limit: Annotated[int, Field(ge=1, description="At most 100; 20 with view=full."), InDigits] = 20
     page: Annotated[str | None, Field(description="The next_page of the page before.")] = None
 
 
@@ -131,7 +143,9 @@ class ViewFull(_Query):
 
 class ListMemories(_Paged):
     path_prefix: Prefix = "/"
-    depth: Annotated[int, Field(ge=0, le=1024, description="Levels below the prefix; 0 lists every memory.")] = 0
+    depth: Annotated[
+        int, Field(ge=0, le=1024, description="Levels below the prefix; 0 lists every memory."), InDigits
+    ] = 0
     view: View = "basic"
 
 
@@ -188,7 +202,7 @@ class ListSessions(_CreatedRange):
     created_at_lt: Annotated[Moment | None, Field(alias="created_at[lt]")] = None
     memory_store_id: str | None = None
     agent_id: str | None = None
-    agent_version: AgentVersion | None = None
+    agent_version: Annotated[AgentVersion | None, InDigits] = None
     deployment_id: Annotated[str | None, Field(description="No session comes from one.")] = None
     statuses: list[Status] = Field(default_factory=list)
     include_archived: bool = False
@@ -196,7 +210,7 @@ class ListSessions(_CreatedRange):
 
 
 class ListResources(_Query):
-    limit: Annotated[int | None, Field(ge=1, le=1000)] = None
+    limit: Annotated[int | None, Field(ge=1, le=1000), InDigits] = None
     page: str | None = None
 
 
@@ -231,7 +245,7 @@ class MomentQuery(_Paged):
 class SearchQuery(_Query):
     query: Annotated[str, StringConstraints(min_length=1, max_length=400)]
     path_prefix: Prefix = "/"
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    limit: Annotated[int, Field(ge=1, le=100), InDigits] = 20
     by: Annotated[
         Literal["words", "meaning"],
         Field(description="Memories that have a word of the query, or those that are closest to it in meaning."),
