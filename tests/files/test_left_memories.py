@@ -62,3 +62,22 @@ async def test_a_memory_stands_as_the_last_change_has_left_it(store, monkeypatch
             assert last == await store._read(lambda memory, path=last.file.path: memory.live(path))
     assert written > 50
     assert (await store.verify()).intact
+
+
+async def test_a_tool_call_in_postgres_takes_one_round_trip_and_is_replayed_when_it_comes_again(postgres_server):
+    async with PostgresFileStore(postgres_server.dsn, schema=f"test_{secrets.token_hex(6)}") as store:
+        first = await store.write("a.md", "1", expected=None, origin=Origin("run", None, "call 1"))
+        queries = []
+        store._engine._part().writer._connection.add_query_logger(queries.append)
+        second = await store.write("a.md", "2", expected=first, origin=Origin("run", None, "call 2"))
+        assert len(queries) == 1
+        assert await store.write("a.md", "2", expected=first, origin=Origin("run", None, "call 2")) == second
+        third = await store.write("a.md", "3", expected=second, origin=Origin("run", None, "call 3"))
+        # The second call once more, as if its answer had been lost: it is the text that was current then.
+        assert await store.write("a.md", "2", expected=first, origin=Origin("run", None, "call 2")) == second
+        assert await store.write("a.md", "3", expected=second, origin=Origin("run", None, "call 3")) == third
+        with pytest.raises(MemoryStoreError) as refusal:
+            await store.write("a.md", "4", expected=third, origin=Origin("run", None, "call 3"))
+        assert refusal.value.code == "forbidden"
+        assert (await store.read("a.md")).version == third
+        assert (await store.verify()).intact

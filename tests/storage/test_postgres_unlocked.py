@@ -353,3 +353,20 @@ async def test_nothing_is_left_behind_by_what_erases_and_little_by_the_others(en
 
     await engine.write(erase)
     assert engine._part().writer._left == {}
+
+
+async def test_what_is_supposed_to_be_new_and_is_not_is_looked_up(engine):
+    supposed = []
+
+    async def once(transaction):
+        if transaction.supposes:
+            supposed.append(transaction.found)
+        elif await transaction.fetch_one("SELECT FROM words WHERE word = 'once'") is not None:
+            return "was there"
+        return await Counting("once")(transaction)
+
+    await add(engine, Counting("a"))
+    assert await add(engine, once) == 2
+    assert await add(engine, once) == "was there"
+    assert supposed == [1, 2]
+    assert await words(engine) == ["a", "once"]

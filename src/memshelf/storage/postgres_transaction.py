@@ -125,6 +125,10 @@ class PostgresTransaction:
         """Whether a statement changed something."""
 
     @property
+    def supposes(self) -> bool:
+        return False
+
+    @property
     def shared(self) -> bool:
         return self._together is not None and self._together.several
 

@@ -34,6 +34,10 @@ class UnlockedTransaction(PostgresTransaction):
         """How many queries there were. What several found need not have stood at the same time."""
 
     @property
+    def supposes(self) -> bool:
+        return self.found is not None
+
+    @property
     def has_changes(self) -> bool:
         return bool(self._changes)
 

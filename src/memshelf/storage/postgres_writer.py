@@ -182,6 +182,10 @@ class Writer:
             if found is None:
                 self._with_lock = _CAUTION
             return False
+        except asyncpg.UniqueViolationError as error:
+            if transaction.supposes:
+                return False
+            job.error = refusal(error)
         except asyncpg.ReadOnlySQLTransactionError:  # a standby, which has done nothing
             self._drop()
             return False

@@ -90,6 +90,7 @@ class _Transaction:
 
     for_update = ""
     heads = "memory_heads"
+    supposes = False
     shared = False
 
     def __init__(self, connection: Connection, key: int | None) -> None:

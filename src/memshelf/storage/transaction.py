@@ -43,6 +43,11 @@ class Transaction(Protocol):
         ...
 
     @property
+    def supposes(self) -> bool:
+        """Whether the script may take what the database keeps unique for new. If it is not, nothing comes of it."""
+        ...
+
+    @property
     def shared(self) -> bool:
         """Whether `fetch_keyed` may ask for several scripts at once."""
         ...

@@ -285,6 +285,8 @@ class Memory:
 
     async def recorded(self, origin: Origin, version_id: str | None = None) -> Recorded | None:
         """What the tool call of `origin`, or the request that would write that version, did if it came before."""
+        if self.transaction.supposes:  # both are unique
+            return None
         version = await self.version_of_call(origin)
         if version is None and version_id is not None:
             row = await self.one(f"{_SELECT_VERSION} AND id = $2", version_id)
