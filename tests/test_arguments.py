@@ -147,6 +147,10 @@ async def test_a_class_is_no_store_and_an_id_no_collection_of_ids(tmp_path):
         record = await store.add("tea")
         with pytest.raises(TypeError, match="also of one"):
             await store.erase(record.id)
+        with pytest.raises(TypeError, match=r"^`record_ids` is of type Iterable, not int\.$"):
+            await store.erase(5)
+        with pytest.raises(TypeError, match=r"^`record_id` is of type str, not MemoryRecord\.$"):
+            await store.erase([record])
         assert len((await store.list(limit=5)).records) == 1
 
 
@@ -306,6 +310,13 @@ async def test_a_call_of_a_history_names_what_is_of_another_type(tmp_path, name,
         ("query", lambda w: w.search_conversations(5)),
         ("session_id", lambda w: w.archive_conversation([{"role": "user", "content": "hi"}], 5)),
         ("cwd", lambda w: w.rules(5)),
+        ("messages", lambda w: w.archive_conversation(None)),
+        ("query", lambda w: w.freeze_snapshots(5)),
+        ("messages", lambda w: w.experiences.learn_from(5)),
+        ("file", lambda w: w.experiences.forget(None)),
+        ("query", lambda w: w.experiences.recall(b"tea")),
+        ("limit", lambda w: w.experiences.recall("tea", None)),
+        ("query", lambda w: w.experiences.learned_experiences(5)),
     ],
 )
 async def test_a_call_of_a_workspace_names_what_is_of_another_type(tmp_path, name, call):
@@ -324,6 +335,8 @@ async def test_a_call_of_a_workspace_names_what_is_of_another_type(tmp_path, nam
         ("row_ids", lambda log: log.retract("row_1")),
         ("keep", lambda log: log.boundary("so far", keep="row_1")),
         ("summary", lambda log: log.boundary(None)),
+        ("rows", lambda log: log.create(None)),
+        ("suspended", lambda log: log.seal(suspended="no")),
     ],
 )
 def test_a_call_of_a_session_log_names_what_is_of_another_type_and_appends_nothing(tmp_path, name, call):

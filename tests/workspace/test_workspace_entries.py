@@ -113,6 +113,10 @@ async def test_content_that_is_too_large_or_no_text_is_refused_by_the_store(open
     await refused("invalid_file", workspace.write_memory_entry("T", "half \ud800", "user"))
     assert await workspace.list_entries() == []
     assert await workspace.memory_index() == ""
+    await workspace.write_memory_entry("Tea", "Green.", "user")
+    for content in ("half \ud800", "first\nhalf \ud800"):
+        await refused("invalid_file", workspace.write_memory_entry("T", content, "user"))
+    assert [each.title for each in await workspace.list_entries()] == ["Tea"]
 
 
 async def test_a_multi_line_description_is_folded(opened):

@@ -92,6 +92,7 @@ class SessionLog:
         A tool call without a result gets one that says so. A turn that waits for answers, such as approvals, is only
         closed with `suspended`.
         """
+        checked_argument("suspended", suspended, bool)
         if not self.exists():
             return []
         return self._append(lambda lines: sealing(self._resumed(lines), suspended=suspended))
@@ -142,7 +143,8 @@ class SessionLog:
         It appears whole or not at all. `already_exists` for a session that has a file, to which nothing is written;
         `invalid_value` for what is no row, or for no rows.
         """
-        lines = [encode({**checked_argument("row", row, dict), "session_id": self.session_id}) for row in rows]
+        given = checked_argument("rows", rows, Iterable)
+        lines = [encode({**checked_argument("row", row, dict), "session_id": self.session_id}) for row in given]
         if not lines or None in map(decode, lines):
             raise MemoryStoreError("invalid_value", "A session begins with rows; these are none.")
         try:

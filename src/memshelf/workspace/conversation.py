@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
+from memshelf.arguments import checked_argument
+
 __all__ = ["ArchivedTurn", "Said", "Speaker", "block", "said_in", "thread_name", "turns"]
 
 Speaker: TypeAlias = Literal["user", "assistant"]
@@ -47,7 +49,7 @@ def said_in(messages: Iterable[Mapping[str, object]]) -> list[Said]:
     with another content.
     """
     said: list[Said] = []
-    for message in messages:
+    for message in checked_argument("messages", messages, Iterable):
         role = message.get("role") if isinstance(message, Mapping) else None
         if not isinstance(role, str):
             raise TypeError("A message is a mapping with a role, such as 'user', and a content.")

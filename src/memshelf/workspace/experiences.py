@@ -154,7 +154,7 @@ class Experiences:
 
     async def forget(self, file: str, *, origin: Origin | None = None) -> None:
         """Remove an experience and its row. `not_found`, `invalid_path`; `version_mismatch` if it changed just then."""
-        path = validate_path(_UNDER + file.removeprefix(_UNDER))
+        path = validate_path(_UNDER + checked_argument("file", file, str).removeprefix(_UNDER))
         if path == EXPERIENCE_INDEX:
             raise MemoryStoreError("invalid_path", "This is the index of experiences, not one of them.")
         current = await self._store.read(path)
@@ -164,7 +164,8 @@ class Experiences:
     async def recall(self, query: str | None = None, limit: int = 5) -> builtins.list[Experience]:
         """At most `limit` corrections that matter for a question: those that are about it, then those that had to be
         made more than once. Without a question, the newest."""
-        limit = max(limit, 0)
+        checked_argument("query", query, str, None)
+        limit = max(checked_argument("limit", limit, int), 0)
         corrections = {each.file: each for each in await self.list() if each.kind == "correction"}
         if not corrections or query is None or not query.strip():
             return [*corrections.values()][:limit]

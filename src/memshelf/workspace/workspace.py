@@ -17,6 +17,7 @@ from memshelf.files.protocol import FileStore
 from memshelf.forks import Process
 from memshelf.origin import Origin
 from memshelf.records.recall import EmbedderChoice
+from memshelf.untrusted import is_sound
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.conversation import ArchivedTurn
 from memshelf.workspace.directory import DirectoryUsers, OneFolder
@@ -251,6 +252,8 @@ class Workspace:
             raise TypeError(f"The content of an entry is a str, not {type(content).__name__}.")
         if not content.strip():
             raise ValueError("An entry has content; this one is empty.")
+        if not is_sound(content):
+            raise MemoryStoreError("invalid_file", "An entry is UTF-8 text, without lone surrogates.")
         kind, texts = checked_type(memory_type), (checked_title(title), checked_description(description), content)
         title, description, content = (admit(text, self._secrets, subject="An entry") for text in texts)
         # A placeholder may be longer than what it stands for.

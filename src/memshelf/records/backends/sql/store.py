@@ -189,7 +189,8 @@ class SqlRecordStore:
         """
         if isinstance(record_ids, str):
             raise TypeError("`record_ids` is a collection of ids, also of one: [id], not a str.")
-        wanted = builtins.list(dict.fromkeys(record_ids))
+        given = checked_argument("record_ids", record_ids, Iterable)
+        wanted = dict.fromkeys(checked_argument("record_id", each, str) for each in given)
 
         async def deleted(namespace: Namespace) -> None:
             for record_id in wanted:
