@@ -574,3 +574,40 @@ async def test_what_was_asked_in_a_loop_that_was_closed_at_once_is_not_done_late
     gc.collect()
     assert left() is None
     await database.release(user)
+
+
+async def test_a_file_that_was_emptied_beside_its_log_is_not_taken_for_a_new_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_connection, "_MAKING", 0.05)
+    path = tmp_path / "some.db"
+    made = "from memshelf.storage.sqlite_connection import connect; import os\n"
+    made += f"connection = connect({str(path)!r}, durable=True, query_only=False)\n"
+    made += "connection.execute('CREATE TABLE words (word TEXT)')\nos._exit(0)"
+    subprocess.run([sys.executable, "-c", made], check=True)
+    whole, log = path.read_bytes(), path.with_name("some.db-wal")
+    path.write_bytes(b"")
+    kept = log.read_bytes()
+    assert kept
+    database = Database(str(path), durable=True)
+    for use in (database.read, database.write):
+        assert "some.db-wal" in (await refused("unavailable", use(lambda _: None))).message
+    assert (path.read_bytes(), log.read_bytes()) == (b"", kept)
+    path.write_bytes(whole)
+    assert await database.read(lambda connection: connection.execute("SELECT count(*) FROM words").fetchone()) == (0,)
+    await database.release(User())
+
+
+async def test_a_directory_that_could_not_be_made_to_last_is_before_a_database_in_it_is(tmp_path, monkeypatch):
+    path = tmp_path / "above" / "new" / "some.db"
+
+    def refuse(_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    database = Database(str(path), durable=True)
+    await refused("unavailable", database.write(lambda _: None))
+    monkeypatch.undo()
+    synced, real = set(), os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.add(os.fstat(fd).st_ino), real(fd))[1])
+    await database.write(lambda _: None)
+    assert {os.stat(each).st_ino for each in (tmp_path, tmp_path / "above", path.parent)} <= synced
+    await database.release(User())

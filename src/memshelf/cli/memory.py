@@ -21,7 +21,7 @@ from memshelf.files.backends.sqlite import SqliteFileStore
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.origin import Origin
-from memshelf.storage.sqlite_connection import error_kind, may_write, reason
+from memshelf.storage.sqlite_connection import error_kind, may_write, reason, require_not_emptied
 
 __all__ = [
     "Mounted",
@@ -231,6 +231,7 @@ def say_where(refused: MemoryStoreError, path: str) -> None:
 
 def memories(path: Path) -> list[str]:
     """The memories that a SQLite file holds."""
+    require_not_emptied(str(path))
     try:
         # Not read-only: SQLite could not tidy up the files that reading a write-ahead log puts beside the database.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:

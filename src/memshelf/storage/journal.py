@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 
 from memshelf.errors import MemoryStoreError
-from memshelf.storage.private import make_private, private_directory, settle, sync_directory
+from memshelf.storage.private import close_quietly, make_private, private_directory, settle, sync_directory
 from memshelf.storage.staged import staged
 
 __all__ = ["Journal", "Lines"]
@@ -103,8 +103,7 @@ class Journal:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
             yield Lines(self.path, descriptor, size)
         finally:
-            with suppress(OSError):  # it was read
-                os.close(descriptor)
+            close_quietly(descriptor)
 
     def exists(self) -> bool:
         """Whether there is a file, or anything else in its place."""
@@ -199,11 +198,11 @@ class Journal:
                 if sync:
                     os.fsync(at)
                 inside = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-                os.close(at)
-                at = inside
+                above, at = at, inside
+                close_quietly(above)
             yield at
         finally:
-            os.close(at)
+            close_quietly(at)
 
     def _sync(self, descriptor: int, *, created: bool) -> None:
         if not self._durable:

@@ -1,4 +1,4 @@
-"""Directories that only their user can read, and that last."""
+"""Directories that only their user can read, and that last; descriptors that are done with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 from contextlib import suppress
 
-__all__ = ["make_private", "private_directory", "settle", "sync_directory"]
+__all__ = ["close_quietly", "make_private", "private_directory", "settle", "sync_directory"]
 
 
 def make_private(path: str) -> None:
@@ -75,4 +75,10 @@ def sync_directory(path: str) -> None:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that does this by itself
             raise
     finally:
-        os.close(directory)
+        close_quietly(directory)
+
+
+def close_quietly(descriptor: int) -> None:
+    """Close what was only read or synced: nothing depends any more on whether the system can."""
+    with suppress(OSError):
+        os.close(descriptor)

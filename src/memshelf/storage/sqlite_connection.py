@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.storage.migrations import migrate, require_ours
+from memshelf.storage.private import settle
 
 __all__ = [
     "CHECKPOINT_PAGES",
@@ -28,6 +29,7 @@ __all__ = [
     "may_write",
     "reason",
     "refusal",
+    "require_not_emptied",
     "unavailable",
 ]
 
@@ -40,6 +42,11 @@ CHECKPOINT_PAGES = 2_000
 pages are full after twenty shared commits, and folding them in takes two syncs."""
 _NO_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 """What SQLite says where it may not make files beside the database, which even a reader of a write-ahead log needs."""
+_MAKING = 1.0
+_EMPTIED = (
+    "{0} was emptied, and the write-ahead log beside it, {0}-wal, was not: put the file back as it was, and the log is "
+    "read again. To begin anew, remove both; nothing changed."
+)
 _T = TypeVar("_T")
 
 _creating = threading.Lock()
@@ -97,18 +104,39 @@ def _create(path: str) -> None:
     with _creating:
         missing = []
         parent = os.path.dirname(path)
-        while not os.path.isdir(parent):
+        while not os.path.isdir(parent) and parent != os.path.dirname(parent):
             missing.append(parent)
             parent = os.path.dirname(parent)
         for directory in reversed(missing):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(directory, 0o700)
-            _sync(os.path.dirname(directory))
+            settle(directory)  # SQLite makes its own files last, but not the directories that they are in
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            settle(path)
         except FileExistsError:
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise OSError(f"{os.path.basename(path)} is not a file") from None
+            require_not_emptied(path)
+
+
+def require_not_emptied(path: str) -> None:
+    """`unavailable` for a database file that something emptied, while its write-ahead log is there.
+
+    SQLite would take it for a new database, and drop the log, which may hold all that was in the old one.
+    """
+    deadline = time.monotonic() + _MAKING
+    while _size(f"{path}-wal") and _size(path) == 0:
+        if time.monotonic() > deadline:
+            raise MemoryStoreError("unavailable", _EMPTIED.format(os.path.basename(path)))
+        time.sleep(0.01)  # somebody may be making it anew, beside the log of one that was removed
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None
 
 
 def _open_up(path: str) -> None:
@@ -119,15 +147,6 @@ def _open_up(path: str) -> None:
             mode = os.lstat(beside).st_mode
             if stat.S_ISREG(mode) and may_write(path) and not may_write(beside):
                 os.chmod(beside, stat.S_IMODE(os.stat(path).st_mode))
-
-
-def _sync(directory: str) -> None:
-    # SQLite makes its own files last, but not the directories that they are in.
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _configure(connection: sqlite3.Connection, durable: bool) -> None:

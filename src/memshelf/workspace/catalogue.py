@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
@@ -152,7 +152,7 @@ class Catalogue:
             listed = {each.path: each.version for each in listing if self._is_entry(each.path)}
             moved = [path for path, version in listed.items() if self._versions.get(path) != version]
             for path in [path for path in self._versions if path not in listed]:
-                self.forget(path)
+                self._gone(path)
         elif isinstance(changes, Changes):
             moved = [path for path in changes.paths if self._is_entry(path)]
         if first:
@@ -193,7 +193,7 @@ class Catalogue:
     async def _read(self, path: str) -> None:
         found = await find_text(self._store, path)
         if found is None:
-            self.forget(path)
+            self._gone(path)
         else:
             self.take(path, found.version, read_entry_file(self.file_of(path), found.text))
 
@@ -227,7 +227,22 @@ class Catalogue:
         self.order[info.file] = self._last
 
     def forget(self, path: str) -> None:
-        """The file is gone."""
+        """Keep nothing of a file that was removed. `write_unconfirmed` when something of it may be kept for the next
+        process."""
+        try:
+            self._forget(path)
+        except OSError as error:
+            raise MemoryStoreError(
+                "write_unconfirmed",
+                f"{self.file_of(path)} is removed, but words of it may be left in what the next process begins with: "
+                f"{error.strerror}. Forget it again.",
+            ) from error
+
+    def _gone(self, path: str) -> None:
+        with suppress(OSError):  # somebody else removed it, and nobody asked for it to be forgotten here
+            self._forget(path)
+
+    def _forget(self, path: str) -> None:
         file = self.file_of(path)
         with self._changing:
             self._versions.pop(path, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,12 +56,19 @@ class DirectoryUsers:
 
     async def delete(self, user_id: str) -> bool:
         root = self.root(user_id)
-        if not await asyncio.to_thread(os.path.lexists, root):
-            return False
-        if not await asyncio.to_thread(root.is_symlink):
-            await self.open(user_id).purge()  # takes its turn among the writers
         with _refusals():
+            try:
+                link = stat.S_ISLNK((await asyncio.to_thread(os.lstat, root)).st_mode)
+            except FileNotFoundError:
+                return False
+        if not link:
+            await self.open(user_id).purge()  # takes its turn among the writers
+        try:
             await asyncio.to_thread(_remove, root)
+        except OSError as error:
+            raise MemoryStoreError(
+                "write_unconfirmed", f"Some files of {user_id} may be left: {error.strerror or error}. Delete it again."
+            ) from error
         return True
 
     async def aclose(self) -> None:

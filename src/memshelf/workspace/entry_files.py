@@ -114,13 +114,16 @@ class EntryFiles:
         return kept
 
     async def delete(self, file: str, origin: Origin) -> None:
-        """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment."""
+        """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment;
+        `write_unconfirmed` when words of it may be left in what the next process begins with."""
         path = self._catalogue.path_of(file)
         current = await find(self._store, path)
         if current is not None:
             async with self._catalogue.changing(path):
                 await self._store.delete(path, expected=current.version, origin=origin)
-        self._catalogue.forget(path)
-        await self._show(self._catalogue.file_of(path), None)
+        try:
+            self._catalogue.forget(path)
+        finally:
+            await self._show(self._catalogue.file_of(path), None)
         if current is None:
             raise MemoryStoreError("not_found", f"There is no entry {self._catalogue.file_of(path)}.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,17 +45,28 @@ async def import_memories(source: str | os.PathLike[str], into: Workspace, *, re
     A folder with `users/` is a workspace, all of whose users are taken over under their ids; any other is the memory of
     one user, and goes to the one that `into` is set to, which it stays. What has the same title and type there and says
     something else is left alone, unless `replace`. Doing it twice changes nothing. Conversations, experiences, and
-    other keys of an entry's frontmatter are not copied. `not_found` when there is no such folder.
+    other keys of an entry's frontmatter are not copied. `not_found` when there is no such folder; `unavailable` when
+    it cannot be read, after which what was taken over stays.
     """
     report, into = ImportReport(), copy.copy(checked_argument("into", into, Workspace))  # others keep their user
-    for user_id, root in await asyncio.to_thread(_users, source, into.user_id):
-        try:
-            into.set_user(user_id)
-        except ValueError as error:
-            report.left.append((user_id, str(error)))
-            continue
-        await _import_user(root, into, report, replace=replace)
+    with _refusals():
+        for user_id, root in await asyncio.to_thread(_users, source, into.user_id):
+            try:
+                into.set_user(user_id)
+            except ValueError as error:
+                report.left.append((user_id, str(error)))
+                continue
+            await _import_user(root, into, report, replace=replace)
     return report
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else "The folder cannot be read: "
+        raise MemoryStoreError("unavailable", f"{where}{error.strerror or error}.") from error
 
 
 def has_users(folder: Path) -> bool:

@@ -74,8 +74,8 @@ class Remembered:
             self._file.write(_mark(data) + b"\n" + data)
 
     def drop(self) -> None:
-        """Keep nothing: something in it was forgotten for good."""
-        with suppress(OSError):
+        """Keep nothing: something in it was forgotten for good. `OSError` if it is there and cannot be removed."""
+        with suppress(FileNotFoundError, NotADirectoryError):
             self._file.remove()
 
 

@@ -76,14 +76,14 @@ def repository_rules(cwd: Path, name: str) -> list[RuleFile]:
 
 def _read(path: Path, root: Path) -> RuleFile | None:
     try:
-        if not os.path.lexists(path):
+        if not _stands(path):
             return None
         if not path.resolve().is_relative_to(root.resolve()):
             return RuleFile(str(path), "", _LEADS_OUT)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             regular = stat.S_ISREG(os.fstat(fd).st_mode)
-            data = os.read(fd, _LONGEST + 1) if regular else b""
+            data = _content(fd) if regular else b""
         finally:
             os.close(fd)
     except OSError as error:
@@ -96,3 +96,18 @@ def _read(path: Path, root: Path) -> RuleFile | None:
         return RuleFile(str(path), data.decode()) if len(data) <= _LONGEST else RuleFile(str(path), "", _NO_TEXT)
     except UnicodeDecodeError:
         return RuleFile(str(path), "", _NO_TEXT)
+
+
+def _stands(path: Path) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _content(fd: int) -> bytes:
+    data = b""
+    while len(data) <= _LONGEST and (more := os.read(fd, _LONGEST + 1 - len(data))):
+        data += more
+    return data

@@ -1,0 +1,110 @@
+"""A workspace on a disk that fails: nothing that cannot be read is missing, and nothing that remains is gone."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from memshelf import Workspace, import_memories
+from memshelf.testing import refused
+from memshelf.workspace.rules import repository_rules
+
+
+def _broken(monkeypatch, name, *, of, module=os):
+    """Let a call of the system fail for the paths or names that end so."""
+    real = getattr(module, name)
+
+    def fail(path, *arguments, **options):
+        if str(path).endswith(of):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(module, name, fail)
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path, "ann", durable=False, embedder=None)
+
+
+def test_rules_of_which_nobody_can_say_whether_they_are_there_are_a_problem_and_not_missing(tmp_path, monkeypatch):
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    _broken(monkeypatch, "lstat", of="AGENTS.md")
+    (found,) = repository_rules(tmp_path, "AGENTS.md")
+    assert "Input/output error" in found.problem
+
+
+def test_rules_that_the_disk_gives_in_small_pieces_are_whole(tmp_path, monkeypatch):
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n" * 100)
+    real = os.read
+    monkeypatch.setattr(os, "read", lambda fd, size: real(fd, min(size, 7)))
+    (found,) = repository_rules(tmp_path, "AGENTS.md")
+    assert found.text == "Be brief.\n" * 100
+
+
+async def test_a_user_of_whom_nobody_can_say_whether_they_are_there_is_not_told_to_be_gone(workspace, monkeypatch):
+    await workspace.write_memory_entry("Tea", "Likes tea.")
+    _broken(monkeypatch, "lstat", of="ann")
+    await refused("unavailable", workspace.delete_user("ann", confirm=True))
+    monkeypatch.undo()
+    assert len(await workspace.list_entries()) == 1
+
+
+async def test_a_user_who_is_deleted_in_part_is_said_to_be_and_can_be_deleted_again(workspace, tmp_path, monkeypatch):
+    await workspace.write_memory_entry("Tea", "Likes tea.")
+    await workspace.archive_conversation([{"role": "user", "content": "Hello"}])
+    _broken(monkeypatch, "rmdir", of="conversations")
+    await refused("write_unconfirmed", workspace.delete_user("ann", confirm=True))
+    monkeypatch.undo()
+    assert await workspace.delete_user("ann", confirm=True)
+    assert not (tmp_path / "users" / "ann").exists()
+
+
+async def test_a_turn_that_was_archived_is_not_said_to_have_failed_as_a_directory_cannot_be_closed(
+    workspace, monkeypatch
+):
+    real = os.close
+
+    def close(fd):
+        directory = os.path.isdir(f"/dev/fd/{fd}")
+        real(fd)
+        if directory:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "close", close)
+    await workspace.archive_conversation([{"role": "user", "content": "Hello"}])
+    assert [turn.text for turn in await workspace.search_conversations("hello")] == ["Hello"]
+
+
+async def test_a_forgotten_entry_of_which_the_next_process_may_be_told_is_unconfirmed(workspace, tmp_path, monkeypatch):
+    file = await workspace.write_memory_entry("Tea", "Likes tea.", "user")
+    kept = tmp_path / "users" / "ann" / ".memshelf" / "entries"
+    kept.write_text("what was learned of Tea")
+    _broken(monkeypatch, "unlink", of="entries")
+    await refused("write_unconfirmed", workspace.forget(file))
+    monkeypatch.undo()
+    assert "Tea" not in await workspace.memory_index()
+    await refused("not_found", workspace.forget(file))
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("what", ["users", "memory", "testing.md"])
+async def test_a_folder_that_cannot_be_read_is_unavailable_to_an_import(workspace, tmp_path, monkeypatch, what):
+    entries = tmp_path / "claude" / "memory"
+    entries.mkdir(parents=True)
+    (entries / "testing.md").write_text("---\nname: Testing\ndescription: no mocks\n---\n\nUse a real database.\n")
+
+    def fails(real):
+        def fail(path, *arguments, **options):
+            if path.name == what:
+                raise OSError(errno.EIO, "Input/output error", str(path))
+            return real(path, *arguments, **options)
+
+        return fail
+
+    for name in ("is_dir", "read_bytes"):
+        monkeypatch.setattr(Path, name, fails(getattr(Path, name)))
+    assert what in (await refused("unavailable", import_memories(tmp_path / "claude", workspace))).message
