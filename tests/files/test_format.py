@@ -166,16 +166,17 @@ def test_every_text_is_described_or_refused(text, start):
 @pytest.mark.parametrize(
     ("frontmatter", "reason"),
     [
-        ("a: 1\nb: 2\n c: 3", r".+, in line 4 of the file\."),
-        ("a: 1\n\t- b", r".+, in line 3 of the file\."),
-        ("a: \x01", r".+ characters are not allowed\."),
-        ("[" * 2_000, r"(it nests too deeply|.+, in line \d+ of the file)\."),
+        ("a: 1\nb: 2\n c: 3", r"not valid YAML: .+, in line 4 of the file\."),
+        ("a: 1\n\t- b", r"not valid YAML: .+, in line 3 of the file\."),
+        ("a: \x01", r"not valid YAML: .+ characters are not allowed\."),
+        # PyYAML has a limit since 6.0.3, and its parser without C another one.
+        ("[" * 2_000, r"not valid YAML: (it nests too deeply|.+, in line \d+ of the file)\.|one YAML mapping, .+"),
     ],
 )
 def test_what_is_wrong_with_a_frontmatter_is_said_and_where(frontmatter, reason):
     with pytest.raises(MemoryStoreError) as refused:
         describe(f"---\n{frontmatter}\n---\nbody")
-    assert re.fullmatch(f"Frontmatter is not valid YAML: {reason}", refused.value.message)
+    assert re.fullmatch(f"Frontmatter is ({reason})", refused.value.message)
 
 
 @pytest.mark.parametrize("name", ["max_file_bytes", "description_chars", "frontmatter_bytes", "path_bytes"])

@@ -82,6 +82,7 @@ async def connect(place: Place, *, query_only: bool) -> asyncpg.Connection:
         raise unavailable(error) from (None if type(error) is ValueError else error)
     try:
         _require_new_enough(connection)
+        await _require_kept(connection, settings)
         await migrate(connection, place.schema, place.quoted)
     except BaseException as error:
         connection.terminate()
@@ -95,6 +96,24 @@ def _require_new_enough(connection: asyncpg.Connection) -> None:
     if connection.get_server_version().major < _OLDEST:
         version = connection.get_settings().server_version
         raise MemoryStoreError("unavailable", f"PostgreSQL {_OLDEST} or newer is needed; this server is {version}.")
+
+
+async def _require_kept(connection: asyncpg.Connection, settings: dict[str, str]) -> None:
+    # A pooler can be told to drop what it does not know. Tables would then be made in whatever schema comes first, and
+    # what is read would not be of one moment.
+    names = ["search_path", "default_transaction_isolation", "default_transaction_read_only"]
+    dropped = await connection.fetchval(
+        "SELECT min(name) FROM unnest($1::text[], $2::text[]) AS sent (name, value) "
+        "WHERE current_setting(name) <> value",
+        names,
+        [settings[name] for name in names],
+    )
+    if dropped is not None:
+        raise MemoryStoreError(
+            "unavailable",
+            f"A pooler on the way to the database drops what a connection sets ({dropped}): connect to the server "
+            "itself. Nothing changed.",
+        )
 
 
 async def close(connection: asyncpg.Connection) -> None:
