@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memshelf.records.retrieval.days import EPOCH_DAY, MICROS_A_DAY
 from memshelf.records.retrieval.offsets import Offsets
@@ -20,7 +20,7 @@ __all__ = ["Entry", "RecordIndex"]
 _NONE = -1
 
 
-class Entry(NamedTuple):  # made a hundred thousand at a time, where a frozen dataclass takes a second
+class Entry(NamedTuple):
     """One record, as the index takes it. `key` numbers records in the order they were added.
 
     `at` is in microseconds since 1970, `terms` are packed, `vectors` are rows of float16: the whole text, then its
@@ -100,12 +100,16 @@ class RecordIndex:
         if self.table is not None:
             self.table.wholes.reserve(count)
 
-    def put(self, entries: Sequence[Entry]) -> None:
-        """Add records, or put them in the place of those with the same keys. No key stands twice."""
+    def put(self, entries: Sequence[Sequence[Any]]) -> None:
+        """Add records, or put them in the place of those with the same keys. No key stands twice.
+
+        Each is an `Entry`, or a row of a database that begins with the same columns: 100,000 are not made anew.
+        """
         if not entries:
             return
         self.version += 1
-        keys, times, terms, threads, speakers, asks, replaced, vectors, revised = zip(*entries, strict=True)
+        columns = ([each[at] for each in entries] for at in range(len(Entry._fields)))
+        keys, times, terms, threads, speakers, asks, replaced, vectors, revised = columns
         for key in keys:
             if key in self._slots:
                 self._forget(key)

@@ -83,7 +83,7 @@ def terms(text: str) -> Iterator[str]:
 
 
 def _runs(text: str) -> list[str]:
-    if text.isascii() and "++" not in text and "#" not in text:
+    if text.isascii() and not any(each in text for each in ("++", "c#", "f#")):
         return text.translate(_BETWEEN).split()  # what `_RUN` finds there, in an eighth of the time
     return _RUN.findall(text)
 

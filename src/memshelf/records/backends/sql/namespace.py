@@ -15,7 +15,6 @@ from memshelf.records.backends.drafts import Draft
 from memshelf.records.backends.paging import cursor_position, page_cursor, record_missing
 from memshelf.records.model import MemoryRecord, RecordPage
 from memshelf.records.retrieval.analysis import ANALYSIS
-from memshelf.records.retrieval.index import Entry
 from memshelf.storage.ids import Mint, from_micros
 from memshelf.storage.transaction import Change, Row, Transaction
 
@@ -52,15 +51,17 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What an index has to do after the change `since`: entries with vectors as bytes, keys that are gone."""
+    """What an index has to do after the change `since`: rows that begin as an `Entry` does, keys that are gone."""
 
     epoch: str
     since: int
     until: int
-    entries: list[Entry]
+    entries: Sequence[Row]
     removed: list[int]
-    stale: list[int]
-    """Records that an older version of memshelf analysed."""
+    unembedded: bool
+    """Some of the records have no vectors of the model."""
+    stale: bool
+    """An older version of memshelf analysed some of them."""
     more: bool
     expected: int
     """No more records than this were ever added."""
@@ -232,8 +233,8 @@ class Namespace:
     async def changes(self, since: int, model: int | None, limit: int) -> Changed:
         """At most `limit` records that changed after `since`, in the order of their changes."""
         rows = await self._transaction.fetch(
-            "SELECT r.position, r.changed, r.at, r.thread, r.speaker, r.asks, r.replaced_by, r.analysis, r.terms, "  # noqa: S608  # ours
-            f"r.revised_at, ({_VECTORS.format('vectors', '$1')}) FROM records r "
+            "SELECT r.position, r.at, r.terms, r.thread, r.speaker, r.asks, r.replaced_by, "  # noqa: S608  # ours
+            f"({_VECTORS.format('vectors', '$1')}), r.revised_at, r.changed, r.analysis FROM records r "
             "WHERE r.namespace_id = $2 AND r.changed > $3 ORDER BY r.changed LIMIT $4",
             model, self.id, since, limit,
         )  # fmt: skip
@@ -244,10 +245,11 @@ class Namespace:
         return Changed(
             self.epoch,
             since,
-            rows[-1][1] if more else self.head,
-            [_entry(row) for row in rows],
+            rows[-1][9] if more else self.head,
+            rows,
             [position for (position,) in removed],
-            [row[0] for row in rows if row[7] < ANALYSIS],
+            any(row[7] is None for row in rows),
+            any(row[10] < ANALYSIS for row in rows),
             more,
             self.last_position,
         )
@@ -352,8 +354,3 @@ def _record(row: Sequence[Any]) -> MemoryRecord:
         replaced_by=replaced_by,
         revised=bool(revised),
     )
-
-
-def _entry(row: Sequence[Any]) -> Entry:
-    position, _, at, thread, speaker, asks, replaced_by, _, terms, revised_at, vectors = row
-    return Entry(position, at, terms, thread, speaker, bool(asks), replaced_by, vectors, revised_at)

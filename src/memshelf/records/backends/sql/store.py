@@ -325,8 +325,7 @@ class SqlRecordStore:
         self._recall.index.put(change.entries)
         self._recall.index.remove(change.removed)
         self._seen = now
-        lacks = self._recall.embedder is not None and any(entry.vectors is None for entry in change.entries)
-        return lacks or bool(change.stale)
+        return change.stale or (change.unembedded and self._recall.embedder is not None)
 
     def _index_in_background(self) -> None:
         filling, loop = self._filling, asyncio.get_running_loop()
