@@ -274,9 +274,42 @@ def test_what_is_damaged_in_a_thread_is_skipped_with_a_warning_and_the_rest_goes
         file.write(b'[]\n{"torn')
     ran = run("chat", *MEMORY, "--thread", "t", "second")
     assert (ran.code, ran.text) == (0, "two\n")
-    assert set(ran.err.splitlines()) == {"warning: Session t: skipped what is no row, in 2 lines of its log"}
+    first = thread.read_bytes().splitlines().index(b"[]") + 1
+    named = f"line {first}, {first + 1} of {thread.absolute()}"
+    assert ran.err == f"warning: Session t: skipped what is no row, in {named}\n"
     assert _said(model.requests[1]) == ["first", "one", "second"]
     assert b'[]\n{"torn\n{' in thread.read_bytes()
+
+
+@pytest.mark.parametrize("content", ["gone", None, 5, "x", ["x"], {"user": 5}, {"user": ["x"]}, {"user": "x"}])
+def test_cursors_that_were_edited_by_hand_cost_neither_the_thread_nor_a_memory(run, model, content):
+    run("files", "create", "a.md", "Likes green tea.", "-m", "user.db")
+    model.will([message("one")], [message("two")])
+    run("chat", *MEMORY, "--thread", "t", "first")
+    thread = Path(".memshelf/threads/t.jsonl")
+    rows = [json.loads(line) for line in thread.read_text().splitlines()]
+    assert (rows[-1]["event"], list(rows[-1]["content"])) == ("cursors", ["user"])
+    rows[-1].pop("content") if content == "gone" else rows[-1].update(content=content)
+    edited = "".join(json.dumps(row) + "\n" for row in rows)
+    thread.write_text(edited)
+    ran = run("chat", *MEMORY, "--thread", "t", "second")
+    assert (ran.code, ran.text, ran.err) == (0, "two\n", "")
+    assert _said(model.requests[1]) == ["first", "one", "second"]
+    assert _shown(model.requests[1]).count("a.md") > _shown(model.requests[0]).count("a.md")  # shown once more
+    assert thread.read_text().startswith(edited)
+
+
+@pytest.mark.parametrize("args", [5, ["x"], None, "{", True])
+def test_a_call_whose_arguments_were_edited_by_hand_does_not_end_the_thread(run, model, args):
+    model.will(_create(), [message("Done.")], [message("two")])
+    run("chat", *MEMORY, "--thread", "t", "first")
+    thread = Path(".memshelf/threads/t.jsonl")
+    rows = [json.loads(line) for line in thread.read_text().splitlines()]
+    [call] = next(row["tool_calls"] for row in rows if row.get("tool_calls"))
+    call["args"] = args
+    thread.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = run("chat", *MEMORY, "--thread", "t", "second")
+    assert (ran.code, ran.text) == (0, "two\n")
 
 
 def test_where_nobody_can_be_asked_an_ask_is_a_refusal(run, model):

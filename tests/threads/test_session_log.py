@@ -296,8 +296,32 @@ def test_what_is_no_row_is_skipped_with_a_warning_that_tells_no_content(log, cap
         assert _contents(log.load()) == ["before", "after"]
         assert _contents(log.rows()) == ["before", "after"]
     assert [record.message for record in caplog.records] == [
-        "Session s1: skipped what is no row, in 10 lines of its log",
-        "Session s1: skipped what is no row, in 10 lines of its log",
+        f"Session s1: skipped what is no row, in line 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 of {log.path}",
+        f"Session s1: skipped what is no row, in line 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 of {log.path}",
+    ]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_the_lines_that_are_no_rows_are_numbered_from_the_first(log, caplog, end):
+    for number in range(3):
+        log.append("user", f"{number} {'x' * 70_000}")
+    _damage(log, b"\n\n")
+    log.boundary("so far")
+    _damage(log, b'{"torn' + end)
+    with caplog.at_level(logging.WARNING):
+        assert _contents(log.load()) == ["so far"]
+        assert len(list(log.rows())) == 4
+    said = f"Session s1: skipped what is no row, in line 7 of {log.path}"
+    assert [record.message for record in caplog.records] == [said, said]
+
+
+def test_of_many_lines_that_are_no_rows_some_are_named(log, caplog):
+    log.append("user", "before")
+    _damage(log, b"[]\n" * 12)
+    with caplog.at_level(logging.WARNING):
+        assert _contents(log.load()) == ["before"]
+    assert [record.message for record in caplog.records] == [
+        f"Session s1: skipped what is no row, in line 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ... of {log.path}"
     ]
 
 

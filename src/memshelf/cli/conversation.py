@@ -194,7 +194,9 @@ class _Conversation:
         self._log = log
         self._state = session_state(log)
         rows = log.load()
-        seen = [row["content"] for row in rows if row["type"] == "event" and row.get("event") == _CURSORS]
+        events = [row.get("content") for row in rows if row["type"] == "event" and row.get("event") == _CURSORS]
+        # One that was edited by hand may be of any shape; without it, the memories are shown as they are.
+        seen = [each for each in events if isinstance(each, dict) and all(isinstance(at, str) for at in each.values())]
         self._cursors: dict[str, str] = seen[-1] if seen else {}
         self._last_row = rows[-1].get("id") if rows else None
         self._may_ask = sys.stdin.isatty()

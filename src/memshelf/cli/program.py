@@ -203,6 +203,16 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _Once(logging.Filter):
+    """Leaves out what was said just before: each turn of a chat reads its thread several times."""
+
+    _said = ""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        again, self._said = record.getMessage() == self._said, record.getMessage()
+        return not again
+
+
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return f"{record.levelname.lower()}: {record.getMessage().partition(chr(10))[0]}"
@@ -214,6 +224,7 @@ def _warnings_on_one_line() -> Iterator[None]:
     loop has to say when it is interrupted again while it ends."""
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine())
+    handler.addFilter(_Once())
     loggers = [logging.getLogger(name) for name in ("memshelf", "asyncio")]
     for logger in loggers:
         logger.addHandler(handler)

@@ -59,6 +59,12 @@ class Lines:
         if rest:
             yield rest
 
+    def count(self) -> int:
+        """How many lines there are, without looking at what is in them."""
+        starts = range(0, self.size, _LARGEST_BLOCK)
+        ends = (self._read(min(_LARGEST_BLOCK, self.size - at), at).count(b"\n") for at in starts)
+        return sum(ends) + self.torn
+
     @cached_property
     def torn(self) -> bool:
         """Whether the last line has no end: whoever wrote it died, or a person edited the file."""

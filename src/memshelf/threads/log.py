@@ -21,6 +21,7 @@ __all__ = ["SessionLog"]
 
 _LOG = logging.getLogger(__name__)
 _NAME_CHARS = 200
+_LINES_NAMED = 10
 _NEW_ROW = Mint()
 
 
@@ -108,7 +109,7 @@ class SessionLog:
     def rows(self) -> Iterator[Row]:
         """Every row from the first, whatever boundaries there are."""
         with self._journal.reading() as lines:
-            yield from self._decoded(lines.forwards())
+            yield from self._decoded(lines.forwards(), lines)
 
     def search(self, query: str, limit: int = 10) -> list[Row]:
         """The rows that say most of what `query` names, the best first, at most `limit`. Chinese needs no spaces."""
@@ -225,7 +226,7 @@ class SessionLog:
         wanted: set[str] = set()
         gone: set[str] = set()
         seen: dict[str | None, Row] = {}
-        for row in self._decoded(lines.backwards()):
+        for row in self._decoded(lines.backwards(), lines, from_the_end=True):
             row_id = row.get("id")
             if row_id is not None and row == seen.get(row_id):
                 continue  # copies of the file were put together; an id alone may be another program's
@@ -245,18 +246,21 @@ class SessionLog:
                 break
         return [*([boundary] if boundary is not None else []), *reversed(kept), *reversed(following)]
 
-    def _decoded(self, lines: Iterable[bytes]) -> Iterator[Row]:
-        skipped = 0
+    def _decoded(self, read: Iterable[bytes], lines: Lines, *, from_the_end: bool = False) -> Iterator[Row]:
+        skipped: list[int] = []
         try:
-            for line in lines:
+            for number, line in enumerate(read, start=1):
                 row = decode(line)
                 if row is not None:
                     yield row
                 elif line.strip():
-                    skipped += 1
+                    skipped.append(number)
         finally:
             if skipped:
-                _LOG.warning("Session %s: skipped what is no row, in %d lines of its log", self.session_id, skipped)
+                behind = lines.count() + 1
+                numbers = [behind - each for each in skipped[::-1]] if from_the_end else skipped
+                shown = ", ".join(map(str, numbers[:_LINES_NAMED])) + (", ..." if numbers[_LINES_NAMED:] else "")
+                _LOG.warning("Session %s: skipped what is no row, in line %s of %s", self.session_id, shown, self.path)
 
 
 def _place(name: str, path: str | os.PathLike[str]) -> str:

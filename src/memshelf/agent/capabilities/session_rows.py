@@ -274,7 +274,13 @@ def _text(row: Row) -> Row:
 
 
 def _named(call: Row) -> Row:
-    return {"tool_name": call["name"], "tool_call_id": call["id"], "args": call.get("args")}
+    return {"tool_name": call["name"], "tool_call_id": call["id"], "args": _args(call)}
+
+
+def _args(call: Row) -> str | Row | None:
+    """What a model called with. Edited by hand, it may be what no call has."""
+    args = call.get("args")
+    return args if isinstance(args, str | dict) else None
 
 
 def _request_part(row: Row) -> Row:
@@ -305,7 +311,7 @@ def _plain(group: Sequence[Row]) -> ModelMessage:
     """The message without what cannot be read of it."""
     first = group[0]
     if first["type"] == "assistant":
-        calls = [ToolCallPart(call["name"], call.get("args"), tool_call_id=call["id"]) for call in tool_calls(first)]
+        calls = [ToolCallPart(call["name"], _args(call), tool_call_id=call["id"]) for call in tool_calls(first)]
         return ModelResponse([TextPart(_said(first)), *calls], run_id=first.get("run_id"))
     parts: list[ModelRequestPart] = []
     for row in group:
