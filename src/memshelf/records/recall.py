@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import datetime
@@ -22,6 +22,7 @@ from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
 from memshelf.records.retrieval.question import Meaning, asked, understand, wall_clock
 from memshelf.records.text import is_blank
+from memshelf.turns import Turns
 from memshelf.untrusted import sound
 
 try:
@@ -93,7 +94,7 @@ class Recall:
         self._embedding: set[asyncio.Task[list[Meaning] | None]] = set()
         self.failing = False
         """Whether the embedder failed when it was last asked."""
-        self._executor: ThreadPoolExecutor | None = None
+        self._turns: Turns | None = None
         self._changed: Future[object] | None = None
         self._process = Process()
         self.reset()
@@ -107,7 +108,7 @@ class Recall:
         """Whether this is a forked child that has not asked before: the index is empty here, and yet to be filled."""
         if not self._process.forked():
             return False
-        self._executor, self._changed = None, None
+        self._turns, self._changed = None, None
         self.reset()  # the thread may have been in the middle of a change
         return True
 
@@ -118,28 +119,29 @@ class Recall:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run work that touches the index on its thread, unless the caller is cancelled before its turn."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread(), work)
+        return await asyncio.wrap_future(self._submit(work))
 
     async def change(self, work: Callable[[], object]) -> None:
         """Run work that changes the index on its thread, also for a caller that is cancelled meanwhile.
 
         So who notes what the index holds, and then calls this, may rely on what was noted.
         """
-        thread = self._thread()
-        self._changed = changed = thread.submit(work)  # which nobody can cancel, as one could what is waited for
-        await asyncio.get_running_loop().run_in_executor(thread, changed.result)
+        self._changed = changed = self._submit(work)  # which nobody can cancel, as one could what is waited for
+        await self.run(changed.result)
 
-    def _thread(self) -> ThreadPoolExecutor:
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
         self.forked()
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix="memshelf-recall")
-        return self._executor
+        future: Future[T] = Future()
+        call = partial(_settle, future, work)
+        while self._turns is None or not self._turns.put(call):
+            self._turns = Turns("memshelf-recall")
+        return future
 
     def close(self) -> None:
         """End the thread, when it is done with what it was given. It starts again when needed."""
-        executor, self._executor = self._executor, None
-        if executor is not None and self._process.here:
-            executor.shutdown(wait=False)
+        turns, self._turns = self._turns, None
+        if turns is not None and self._process.here:
+            turns.end()
 
     async def vectors(self, texts: Sequence[Sequence[str]]) -> list[bytes | None]:
         """For each record, the vectors of its passages as they are stored: rows of float16.
@@ -236,6 +238,17 @@ class Recall:
             return None
         self.failing = False
         return vectors
+
+
+def _settle(future: Future[T], work: Callable[[], T]) -> None:
+    if future.set_running_or_notify_cancel():
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001  # the caller's, as the result would be
+            future.set_exception(error)
+            del future  # the error leads to here, and would hold itself
+        else:
+            future.set_result(result)
 
 
 def _checked(vectors: Vectors, count: int, dimension: int) -> Floats:

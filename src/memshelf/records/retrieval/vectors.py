@@ -121,8 +121,8 @@ class _Rows:
 
     def reserve(self, count: int) -> None:
         if self.count == 0:
-            # Memory that is never written is never taken.
-            self._matrix = np.empty((count, self._matrix.shape[1]), np.float32)
+            # Memory that is never written is never taken. There is room for more, as to grow keeps all threads waiting.
+            self._matrix = np.empty((_roomy(count), self._matrix.shape[1]), np.float32)
 
     def extend(self, stored: Sequence[bytes]) -> None:
         """Each is one or more rows of float16."""
@@ -134,7 +134,7 @@ class _Rows:
         needed = self.count + len(halves)
         if needed > len(self._matrix):
             # Nobody else holds on to the matrix: `rows` are used within one search.
-            self._matrix.resize((needed + needed // 8 + 16, self._matrix.shape[1]), refcheck=False)
+            self._matrix.resize((_roomy(needed), self._matrix.shape[1]), refcheck=False)
         rows = self._matrix[self.count : needed]
         # As `rows[:] = halves.view("<f2")` does for finite numbers, in a fifth of the time: sign, exponent and fraction
         # are moved to where a float32 has them, and the exponent is then counted from where a float32 counts.
@@ -147,3 +147,7 @@ class _Rows:
 
     def rows(self) -> Floats:
         return self._matrix[: self.count]
+
+
+def _roomy(count: int) -> int:
+    return count + count // 8 + 16
