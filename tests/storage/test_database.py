@@ -611,3 +611,44 @@ async def test_a_directory_that_could_not_be_made_to_last_is_before_a_database_i
     await database.write(lambda _: None)
     assert {os.stat(each).st_ino for each in (tmp_path, tmp_path / "above", path.parent)} <= synced
     await database.release(User())
+
+
+async def test_a_file_of_which_the_system_does_not_say_whether_it_is_there_is_not_taken_for_removed(
+    database, monkeypatch
+):
+    await database.write(insert("one"))
+    generation = database.generation()
+    real = os.stat
+
+    def refuse(path, *arguments, **options):
+        if str(path) == database.path:
+            raise OSError(5, "Input/output error", str(path))
+        return real(path, *arguments, **options)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "stat", refuse)
+        with pytest.raises(MemoryStoreError, match="unavailable"):
+            database.generation()
+        await refused("write_unconfirmed", database.write(insert("two")))
+    assert database.generation() == generation
+    await database.write(insert("three"))
+
+
+async def test_a_file_that_cannot_be_looked_at_as_it_is_opened_is_opened_with_the_next_call(tmp_path, monkeypatch):
+    database = Database(str(tmp_path / "some.db"), durable=True)
+    await database.write(lambda _: None)
+    await database.release(User())
+    real, looked = os.stat, []
+
+    def refuse(path, *arguments, **options):
+        if str(path).endswith("-wal"):
+            looked.append(path)
+            raise OSError(5, "Input/output error", str(path))
+        return real(path, *arguments, **options)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "stat", refuse)
+        await refused("unavailable", database.write(lambda _: None))
+    assert looked
+    await database.write(lambda connection: connection.execute("CREATE TABLE words (word TEXT)"))
+    await database.release(User())

@@ -39,21 +39,25 @@ def new_file(file: str, *, force: bool) -> Iterator[IO[bytes]]:
     place = disk_path(file)
     if place.exists() and not force:
         raise click.UsageError(f"{file} exists; say --force to replace it.")
-    with ExitStack() as writing:
-        with _called(file):
-            raw, path = writing.enter_context(staged(str(place.parent)))
-        if place.suffix == ".gz":
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                yield cast("IO[bytes]", packed)
-        else:
-            yield raw
-        raw.flush()
-        os.fsync(raw.fileno())
-        with _called(file):
-            Path(path).replace(place)
+    in_place = False
     try:
+        with ExitStack() as writing:
+            with _called(file):
+                raw, path = writing.enter_context(staged(str(place.parent)))
+            if place.suffix == ".gz":
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                    yield cast("IO[bytes]", packed)
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+            with _called(file):
+                Path(path).replace(place)
+            in_place = True
         sync_directory(str(place.parent))
     except OSError as error:
+        if not in_place:
+            raise
         raise MemoryStoreError(
             "write_unconfirmed", f"{file} is written, but may not survive a power cut: {error.strerror}."
         ) from error

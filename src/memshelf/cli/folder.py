@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,16 +127,35 @@ def show_import(done: FolderImport, *, as_json: bool) -> None:
 
 
 async def export_folder(store: FileStore, folder: Path) -> int:
-    """Write every file into a folder that is new or empty, for its user only to read; how many there are."""
+    """Write every file into a folder that is new or empty, for its user only to read; how many there are. What fails
+    leaves the folder empty."""
     _make(folder)
-    entries = await store.list()
-    for entry in entries:
-        file = await store.read(entry.path)
-        place = folder.joinpath(*file.path.split("/"))
-        if ".." in place.parts[len(folder.parts) :]:  # a server may answer anything
-            raise MemoryStoreError("unavailable", "The server answered with a path that leaves the folder.")
-        _write(place, file.text)
+    entries, written = await store.list(), list[Path]()
+    try:
+        for entry in entries:
+            file = await store.read(entry.path)
+            written.append(_inside(folder, file.path))
+            _write(written[-1], file.text)
+    except BaseException:
+        _take_back(folder, written)
+        raise
     return len(entries)
+
+
+def _inside(folder: Path, path: str) -> Path:
+    place = folder.joinpath(*path.split("/"))
+    if ".." in place.parts[len(folder.parts) :]:  # a server may answer anything
+        raise MemoryStoreError("unavailable", "The server answered with a path that leaves the folder.")
+    return place
+
+
+def _take_back(folder: Path, written: list[Path]) -> None:
+    directories = {each for place in written for each in place.parents if folder in each.parents}
+    with suppress(OSError):
+        for place in written:
+            place.unlink(missing_ok=True)
+        for directory in sorted(directories, reverse=True):
+            directory.rmdir()
 
 
 def _make(folder: Path) -> None:
@@ -148,3 +168,5 @@ def _write(place: Path, text: str) -> None:
     make_private(str(place.parent))
     with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         out.write(text.encode())
+        out.flush()
+        os.fsync(out.fileno())

@@ -187,11 +187,13 @@ def _patiently(attempt: Callable[[], _T]) -> _T:
 
 
 def identify(path: str) -> tuple[int, int] | None:
-    """Which file stands at the path now; `None` when there is none."""
+    """Which file stands at the path now; `None` when there is none. `unavailable` when the system does not say."""
     try:
         status = os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise unavailable(error) from error
     return status.st_dev, status.st_ino
 
 

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
+from memshelf.errors import MemoryStoreError
 from memshelf.storage.jobs import Job, settle
 from memshelf.storage.sqlite_connection import Connection, connect, identify, refusal, unavailable
 
@@ -93,8 +94,13 @@ class Session:
     def open(self) -> Connection:
         if self._connection is None:
             before = identify(self._path)  # what is put in its place meanwhile is not what is opened
-            self._connection = connect(self._path, durable=self._durable, query_only=self.query_only)
-            self.identity, self.log = before or identify(self._path), identify(f"{self._path}-wal")
+            connection = connect(self._path, durable=self._durable, query_only=self.query_only)
+            try:
+                self.identity, self.log = before or identify(self._path), identify(f"{self._path}-wal")
+            except MemoryStoreError:
+                connection.close()
+                raise
+            self._connection = connection
         return self._connection
 
     def _close(self) -> None:

@@ -8,7 +8,15 @@ import time
 from memshelf.errors import MemoryStoreError
 from memshelf.storage import sqlite_connection
 from memshelf.storage.jobs import Job, settle
-from memshelf.storage.sqlite_connection import Connection, begin, error_kind, identify, is_busy, refusal, unavailable
+from memshelf.storage.sqlite_connection import (
+    Connection,
+    begin,
+    error_kind,
+    identify,
+    is_busy,
+    refusal,
+    unavailable,
+)
 from memshelf.storage.sqlite_log import LogRoom
 from memshelf.storage.sqlite_threads import Session, Stop
 
@@ -44,7 +52,7 @@ class Writer(Session):
         connection = super().open()
         if self._room is None and self._durable:
             self._room = LogRoom(self._path, connection)
-            if identify(self._path) != self.identity:
+            if self._moved() is not None:
                 self._room.close()  # it may be the log of another file
         return connection
 
@@ -106,9 +114,15 @@ class Writer(Session):
         except sqlite3.Error as error:
             _roll_back(connection)
             return unavailable(error) if error_kind(error) in _NOTHING_WRITTEN else _unconfirmed(str(error))
-        if identify(self._path) != self.identity:
-            return _unconfirmed("its file was removed or replaced")
-        return None
+        return self._moved()
+
+    def _moved(self) -> MemoryStoreError | None:
+        try:
+            if identify(self._path) == self.identity:
+                return None
+        except MemoryStoreError:
+            return _unconfirmed("the system does not say whether its file is still there")
+        return _unconfirmed("its file was removed or replaced")
 
     def longest_wait(self) -> float | None:
         return _SWEEP_EVERY if self._erasing else None
