@@ -81,3 +81,65 @@ async def test_a_tool_call_in_postgres_takes_one_round_trip_and_is_replayed_when
         assert refusal.value.code == "forbidden"
         assert (await store.read("a.md")).version == third
         assert (await store.verify()).intact
+
+
+class Followed:
+    """A memory, and the versions that its files have had, by number."""
+
+    def __init__(self, *stores):
+        self.stores = stores
+        self.had = {path: [None] for path in PATHS}
+
+    async def change(self, what, path, other, text, age, call, at):
+        store = self.stores[at % len(self.stores)]
+        versions = self.had[path]
+        expected = versions[max(len(versions) - 1 - age, 0)]
+        origin = Origin("run", None, call)
+        try:
+            match what:
+                case "write":
+                    version = await store.write(path, text, expected=expected, origin=origin)
+                case "move" if expected is not None:
+                    version = await store.move(path, other, expected=expected, origin=origin)
+                    self.had[path].append(None)
+                    path = other
+                case "delete" if expected is not None:
+                    await store.delete(path, expected=expected, origin=origin)
+                    version = None
+                case _:
+                    return "nothing"
+        except MemoryStoreError as error:
+            return error.code
+        if version not in self.had[path] or version is None:
+            self.had[path].append(version)
+        return "done"
+
+    async def texts(self):
+        return {entry.path: (await self.stores[0].read(entry.path)).text for entry in await self.stores[0].list()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_processes_that_take_turns_find_what_one_would(postgres_server, tmp_path, seed):
+    schema = f"test_{secrets.token_hex(6)}"
+    ours, theirs = (PostgresFileStore(f"{postgres_server.dsn}{end}", schema=schema) for end in ("", "?"))
+    source = random.Random(seed)
+    sqlite = SqliteFileStore(tmp_path / "memory.db", durable=False)
+    both, alone = Followed(ours, theirs), Followed(sqlite)
+    outcomes = []
+    for number in range(150):
+        turn = (
+            source.choices(["write", "move", "delete"], [6, 1, 1])[0],
+            source.choice(PATHS[:2]),
+            source.choice(PATHS),
+            source.choice(TEXTS),
+            source.choice([0, 0, 0, 0, 1]),
+            f"{number if source.random() < 0.9 else number - 1}",
+            source.random() < 0.3,
+        )
+        outcomes.append((await both.change(*turn), await alone.change(*turn)))
+        assert outcomes[-1][0] == outcomes[-1][1], turn
+    assert await both.texts() == await alone.texts()
+    assert len({outcome for outcome, _ in outcomes}) >= 4
+    assert (await ours.verify()).intact
+    for each in (ours, theirs, sqlite):
+        await each.aclose()
