@@ -10,6 +10,8 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import TypeAlias
 
+from memshelf.errors import MemoryStoreError
+
 __all__ = ["Turns"]
 
 _IDLE_SECONDS = 5.0
@@ -32,14 +34,17 @@ class Turns:
         weakref.finalize(self, self._line.calls.put, None).atexit = False
 
     def put(self, call: _Call) -> bool:
-        """Whether the call will be made: not after `close`. `RuntimeError` when the system has no thread to give."""
+        """Whether the call will be made: not after `close`. `unavailable` when the system has no thread to give."""
         with self._line.changing:
             if self._closed:
                 return False
             if self._line.thread is None:
                 # An executor's thread would be waited for when the process ends.
                 thread = Thread(target=_work, args=(self._line,), name=self._name, daemon=True)
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    raise MemoryStoreError("unavailable", f"The system refuses: {error}; nothing changed.") from error
                 self._line.thread = thread
             self._line.calls.put(call)
             return True

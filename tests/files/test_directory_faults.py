@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,21 @@ async def test_content_that_a_disk_refuses_when_the_file_is_closed_is_not_put_in
         await refused("unavailable", store.write("a.md", "one\n", expected=None, origin=ORIGIN))
         assert await contents(store) == {}
     assert not (tmp_path / ".memshelf" / "staged").exists()
+
+
+async def test_a_system_without_a_thread_to_give_is_unavailable_for_as_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "memshelf-directory":
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    async with DirectoryFileStore(tmp_path) as store:
+        with monkeypatch.context() as exhausted:
+            exhausted.setattr(threading.Thread, "start", refuse)
+            await refused("unavailable", store.write("a.md", "one\n", expected=None, origin=ORIGIN))
+        await asyncio.wait_for(store.write("a.md", "two\n", expected=None, origin=ORIGIN), 60)
+        assert await contents(store) == {"a.md": "two\n"}
