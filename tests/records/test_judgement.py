@@ -1,9 +1,11 @@
 import asyncio
+import os
 
 import numpy as np
 import pytest
 
 from memshelf.embedding.bundled import BundledEmbedder
+from memshelf.records.retrieval import judgement as module
 from memshelf.records.retrieval.judgement import EXAMPLES, Judgement
 from memshelf.records.retrieval.vectors import Floats, normalised
 
@@ -19,7 +21,7 @@ BESIDES = (
 
 @pytest.fixture(scope="module")
 def judgement() -> Judgement:
-    return Judgement(vectors(EXAMPLES))
+    return Judgement.learned(vectors(EXAMPLES))
 
 
 def vectors(texts: tuple[str, ...]) -> Floats:
@@ -41,6 +43,17 @@ def test_what_all_questions_share_is_taken_out_of_a_question(judgement: Judgemen
 
 def test_vectors_that_are_all_the_same_say_nothing(judgement: Judgement):
     same = np.tile(vectors(("Anything.",)), (len(EXAMPLES), 1))
-    meaning = Judgement(same).of(same[0])
+    meaning = Judgement.learned(same).of(same[0])
     assert meaning.asked_of_memory == pytest.approx(0, abs=1e-3)
     assert np.isfinite(meaning.vector).all()
+
+
+def test_the_judgement_that_comes_with_the_package_is_what_is_learned_of_the_bundled_model(judgement: Judgement):
+    """When this fails, `MEMSHELF_UPDATE_GOLDEN=1` writes it anew, for the version that `judgement` then has to name."""
+    if os.environ.get("MEMSHELF_UPDATE_GOLDEN"):
+        module._LEARNED.write_bytes(np.array(judgement.numbers, "<f4").tobytes())
+    model = BundledEmbedder()
+    kept = Judgement.kept((model.model, model.version, model.dimension))
+    assert kept is not None
+    np.testing.assert_allclose(kept.numbers, judgement.numbers, atol=1e-4)
+    assert Judgement.kept((model.model, f"{model.version}.1", model.dimension)) is None

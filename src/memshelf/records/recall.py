@@ -211,13 +211,14 @@ class Recall:
         if self.embedder is None:
             return None
         made_by = self.embedder.model, self.embedder.version, self.embedder.dimension
-        judgement = _judgements.get(made_by)
+        judgement = _judgements.get(made_by) or Judgement.kept(made_by)
         if judgement is None:
             examples = await self._embed(list(EXAMPLES), query=True)
             if examples is None:
                 return None
             with one_thread():
-                judgement = _judgements[made_by] = Judgement(examples)
+                judgement = Judgement.learned(examples)
+        _judgements[made_by] = judgement
         vectors = await self._embed(texts, query=True)
         return [judgement.of(each) for each in vectors] if vectors is not None else None
 
