@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -306,12 +307,51 @@ def test_an_address_where_a_path_is_meant_is_not_repeated_and_makes_no_folder(ru
         ("memories", "edit", "update"),
         ("versions", "show", "view"),
         ("keys", "delete", "revoke"),
+        ("workspace", "update", "add"),
+        ("files", "update", "edit"),
     ],
 )
 def test_a_usual_name_that_a_group_does_not_have_is_answered_with_the_command_that_is_meant(run, group, typed, meant):
     refused = run(group, typed, "a")
     assert refused.code == 2
     assert f"No such command '{typed}'. Did you mean '{meant}'?" in refused.err
+
+
+def _examples(command: click.Command) -> list[list[str]]:
+    """The arguments of every example of a help, whatever else stands in a pipeline."""
+    shown = command.help.partition("Examples:\n")[2].partition("\n\n")[0]
+    found = re.findall(r"\bmemshelf ((?:\"[^\"]*\"|'[^']*'|[^|<>\"'\n)])*)", shown)
+    return [shlex.split(each) for each in found]
+
+
+@pytest.mark.parametrize("command", [cli, *(command for _, command in _commands(cli))], ids=lambda each: each.name)
+def test_the_examples_of_a_help_are_command_lines_that_there_are(command):
+    examples = _examples(command)
+    assert examples
+    for arguments in examples:
+        context = cli.make_context("memshelf", list(arguments))
+        while isinstance(context.command, click.Group):
+            rest = [*context._protected_args, *context.args]
+            name, each, rest = context.command.resolve_command(context, rest)
+            context = each.make_context(name, rest, parent=context)
+        assert not context.args
+
+
+def test_an_argument_that_is_no_utf_8_is_a_usage_error_also_where_it_would_be_sent(run):
+    for command in (("keys", "create"), ("stores", "create", "Notes")):
+        assert run(*command, "--data", "data").code == 0
+    for command in (
+        ("stores", "create", "a\udcff"),
+        ("stores", "update", "Notes", "--name", "a\udcff"),
+        ("versions", "view", "Notes", "a\udcff"),
+        ("memories", "create", "Notes", "/a.md", "\udcff"),
+    ):
+        refused = run(*command, "--data", "data")
+        assert refused.code in (1, 2), refused.err
+        assert "Traceback" not in refused.err
+        assert refused.err.startswith(
+            ("error: usage: Arguments are UTF-8 text; what has '\\udcff'", "error: invalid_")
+        ), refused
 
 
 @pytest.mark.parametrize("number", ["1_0", " 10", "10\n", "+10", "１０", "10.0", "", "9" * 5_000])

@@ -176,6 +176,9 @@ def test_rm_deletes_after_a_yes_and_not_what_somebody_holds(run, model, terminal
     assert run("threads", "rm", "work", "--yes").text == "Deleted work\n"
     assert run("threads", "list").text == ""
     assert run("threads", "rm", "work", "--yes").code == 1
+    SessionLog("work", THREADS).append("user", "hello")
+    assert run("threads", "rm", "work", "--json").json["error"] == "usage"
+    assert run("threads", "rm", "work", "--json", "--yes").json == {"thread": "work", "deleted": True}
 
 
 @pytest.mark.parametrize("command", ["show", "rm", "resume"])

@@ -18,6 +18,7 @@ from memshelf.cli.command import (
     path_argument,
     text,
     typed_or_piped,
+    yes_option,
 )
 from memshelf.cli.files import files
 from memshelf.cli.memory import Store, opened, origin
@@ -156,14 +157,14 @@ async def mv(memory: str, source: str, destination: str, *, as_json: bool) -> No
 @files.command()
 @memory_option
 @json_option
-@click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
+@yes_option
 @click.option("--version", metavar="VERSION", help="Delete only this version, without asking.")
 @path_argument("path")
 @asynchronous
 async def rm(memory: str, path: str, *, yes: bool, version: str | None, as_json: bool) -> None:
     """Delete a file, if it is still at the version that was shown.
 
-    Asks on a terminal. Elsewhere, and with --json, say --yes or name the --version.
+    Asks on a terminal; elsewhere, and with --json, say --yes, or name the --version.
 
     \b
     Examples:

@@ -69,7 +69,9 @@ threads_option = click.option(
     "--always-load", multiple=True, metavar="PATH", help="Show the model this file in full, as README.md always is."
 )
 @click.option("--allow", multiple=True, metavar="RULE", help="Allow a tool: an ID or a pattern, as memory.file.*.")
-@click.option("--ask", multiple=True, metavar="RULE", help="Ask before each call of a tool; refuse where none can.")
+@click.option(
+    "--ask", multiple=True, metavar="RULE", help="Ask before each call of a tool; refuse where nobody can be asked."
+)
 @click.option("--deny", multiple=True, metavar="RULE", help="Refuse a tool.")
 @click.argument("question", required=False)
 def chat(

@@ -32,6 +32,7 @@ __all__ = [
     "disk_paths",
     "in_words_of_options",
     "json_option",
+    "limit_option",
     "memory_option",
     "one_of",
     "path_argument",
@@ -39,6 +40,7 @@ __all__ = [
     "require_agent",
     "text",
     "typed_or_piped",
+    "yes_option",
 ]
 
 Params = ParamSpec("Params")
@@ -51,10 +53,9 @@ _SYNONYMS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("move", "rename"), ("mv",)),
     **dict.fromkeys(("add", "new", "write"), ("add", "create")),
     **dict.fromkeys(("find", "grep", "search"), ("search", "grep")),
-    **dict.fromkeys(("change", "edit"), ("edit", "update")),
+    **dict.fromkeys(("change", "edit", "update"), ("edit", "update", "add")),
 }
 """The commands that are most likely meant by a name that a group does not have."""
-_WHOLE = re.compile("-?[0-9]+")
 
 
 class Unavailable(click.ClickException):
@@ -69,30 +70,7 @@ def disk_paths(context: click.Context, parameter: click.Parameter, incomplete: s
     return [CompletionItem(incomplete, type="file")]
 
 
-memory_option = click.option(
-    "--memory",
-    "-m",
-    required=True,
-    metavar="PATH",
-    envvar="MEMSHELF_MEMORY",
-    show_envvar=True,
-    shell_complete=disk_paths,
-    help="A directory, or a SQLite file; PATH#NAME names one memory of several in a SQLite file.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-
-
-def _head(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    del context, parameter
-    try:
-        return checked_head(value) if value is not None else None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-head_option = click.option(
-    "--head", metavar="HEAD", callback=_head, help="A head noted earlier, which the history must lead through still."
-)
+_WHOLE = re.compile("-?[0-9]+")
 
 
 class WholeNumber(click.types.IntParamType):
@@ -106,6 +84,46 @@ class WholeNumber(click.types.IntParamType):
 
 class WholeNumberIn(WholeNumber, click.IntRange):
     """The same within a range."""
+
+
+memory_option = click.option(
+    "--memory",
+    "-m",
+    required=True,
+    metavar="PATH",
+    envvar="MEMSHELF_MEMORY",
+    show_envvar=True,
+    shell_complete=disk_paths,
+    help="A directory, or a SQLite file; PATH#NAME names one memory of several in a SQLite file.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+def limit_option(default: int, most: int = 1_000) -> Callable[[Callable[Params, Any]], Callable[Params, Any]]:
+    """How many things a command shows."""
+    return click.option(
+        "--limit",
+        "-n",
+        type=WholeNumberIn(1, most),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help="At most this many.",
+    )
+
+
+def _head(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    del context, parameter
+    try:
+        return checked_head(value) if value is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+head_option = click.option(
+    "--head", metavar="HEAD", callback=_head, help="A head noted earlier, which the history must lead through still."
+)
 
 
 class CommandGroup(click.Group):

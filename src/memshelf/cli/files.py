@@ -70,7 +70,7 @@ async def ls(memory: str, directory: str, *, recursive: bool, as_json: bool) -> 
 @files.command()
 @memory_option
 @json_option
-@click.option("--at", metavar="VERSION", help="Show this version; it knows its path (SQLite memories).")
+@click.option("--at", metavar="VERSION", help="Print this version instead; PATH is not needed then (SQLite memories).")
 @path_argument("path", required=False)
 @asynchronous
 async def view(memory: str, path: str, *, at: str | None, as_json: bool) -> None:
@@ -113,7 +113,9 @@ async def _view_version(memory: str, version_id: str, path: str, *, as_json: boo
 @json_option
 @click.option("--regex", "-E", is_flag=True, help="PATTERN is a regular expression.")
 @click.option("--case-sensitive", "-s", is_flag=True, help="Distinguish upper and lower case.")
-@click.option("--limit", type=WholeNumberIn(1, 10_000), default=200, show_default=True, help="How many lines at most.")
+@click.option(  # without -n, which numbers lines in other greps
+    "--limit", type=WholeNumberIn(1, 10_000), default=200, show_default=True, metavar="N", help="At most this many."
+)
 @click.argument("pattern", type=text)
 @path_argument("path", required=False)
 @asynchronous

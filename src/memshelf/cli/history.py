@@ -8,13 +8,14 @@ import click
 
 from memshelf.cli import render, times
 from memshelf.cli.command import (
-    WholeNumberIn,
     asynchronous,
     confirmed,
     head_option,
     json_option,
+    limit_option,
     memory_option,
     path_argument,
+    yes_option,
 )
 from memshelf.cli.files import files
 from memshelf.cli.memory import opened_with_history, origin
@@ -32,7 +33,7 @@ _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @files.command()
 @memory_option
 @json_option
-@click.option("--limit", "-n", type=WholeNumberIn(1, 1_000), default=50, show_default=True, help="At most this many.")
+@limit_option(50)
 @click.option("--cursor", metavar="CURSOR", help="Continue from the cursor at which the previous page ended.")
 @click.option("--since", metavar="TIME", help="Leave out what is older; an ISO 8601 time, such as 2026-05-01T12:00.")
 @path_argument("path", required=False)
@@ -137,7 +138,7 @@ def _name(context: click.Context, parameter: click.Parameter, value: str | None)
 @memory_option
 @json_option
 @click.option("--by", metavar="NAME", callback=_name, help="Who erases, if not you: kept with the version.")
-@click.option("--yes", "-y", is_flag=True, help="Erase without asking.")
+@yes_option
 @click.argument("version")
 @asynchronous
 async def redact(memory: str, version: str, *, by: str, yes: bool, as_json: bool) -> None:

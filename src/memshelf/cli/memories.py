@@ -10,7 +10,7 @@ import click
 
 from memshelf.cli import render, times
 from memshelf.cli.changes import content_of, content_option
-from memshelf.cli.command import CommandGroup, TextCommand, confirmed, json_option, text
+from memshelf.cli.command import CommandGroup, TextCommand, confirmed, json_option, text, yes_option
 from memshelf.cli.hosted import Api, extension, hosted, memory_argument, store_argument
 from memshelf.errors import MemoryStoreError
 
@@ -160,13 +160,15 @@ async def update(
 
 @memories.command()
 @json_option
-@click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
+@yes_option
 @click.option("--expect", metavar="VERSION", help="Refuse if the memory is no longer at this version.")
 @store_argument
 @memory_argument
 @hosted
 async def delete(api: Api, store: str, memory: str, *, yes: bool, expect: str | None, as_json: bool) -> None:
-    """Delete a memory; its versions stay. Asks first. Refused if the memory changes in the meantime.
+    """Delete a memory; its versions stay. Refused if the memory changes in the meantime.
+
+    Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:

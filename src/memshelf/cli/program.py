@@ -160,9 +160,12 @@ def _run(arguments: list[str]) -> int:
         _report(error.code, error.message, "\n".join(filter(None, [advice, *notes])), shown, as_json=as_json)
         return UNAVAILABLE if error.code in _UNAVAILABLE else REFUSED
     except UnicodeEncodeError as error:
-        if error.encoding == "utf-8":  # then it is no matter of the locale
-            raise
         name = error.object[error.start : error.end]
+        if error.encoding == "utf-8":  # then it is no matter of the locale
+            if not any(name in argument for argument in arguments):
+                raise
+            _report("usage", f"Arguments are UTF-8 text; what has {name!r} in it is not.", None, {}, as_json=as_json)
+            return USAGE
         _report("unavailable", f"This locale cannot name {name!r} on the disk.", _OTHER_LOCALE, {}, as_json=as_json)
         return UNAVAILABLE
     except BrokenPipeError:

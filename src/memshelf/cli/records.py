@@ -12,12 +12,13 @@ from memshelf.cli import render, times
 from memshelf.cli.command import (
     CommandGroup,
     TextCommand,
-    WholeNumberIn,
     confirmed,
     json_option,
+    limit_option,
     question,
     text,
     typed_or_piped,
+    yes_option,
 )
 from memshelf.cli.memory import origin
 from memshelf.cli.record_place import RecordPlace, namespaces_of, on_record_database, on_records, opened_records
@@ -82,7 +83,7 @@ async def add(
 
 @records.command(cls=TextCommand)
 @json_option
-@click.option("--limit", "-n", type=WholeNumberIn(1, 1_000), default=5, show_default=True, help="At most this many.")
+@limit_option(5)
 @click.option("--now", metavar="TIME", help='What "last week" in QUERY counts from, if not now; an ISO 8601 time.')
 @click.argument("query", type=question)
 @on_records
@@ -114,7 +115,7 @@ async def _say_what_is_not_indexed(store: SqlRecordStore) -> None:
 
 @records.command(name="list")
 @json_option
-@click.option("--limit", "-n", type=WholeNumberIn(1, 1_000), default=50, show_default=True, help="At most this many.")
+@limit_option(50)
 @click.option("--cursor", metavar="CURSOR", help="Continue from the cursor at which the previous page ended.")
 @on_records
 async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as_json: bool) -> None:
@@ -203,13 +204,14 @@ async def update(place: RecordPlace, record_id: str, content: str | None, *, as_
 @records.command()
 @json_option
 @click.option("--all", "every", is_flag=True, help="Every record of the namespace, leaving nothing of them behind.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @click.argument("record_ids", metavar="[ID]...", nargs=-1)
 @on_records
 async def rm(place: RecordPlace, record_ids: tuple[str, ...], *, every: bool, yes: bool, as_json: bool) -> None:
     """Delete records and leave nothing of them behind: those with the IDs, or with --all every record of the namespace.
 
-    Asks first. When there is no record of one of the IDs, none is deleted.
+    When there is no record of one of the IDs, none is deleted. Asks on a terminal; elsewhere, and with --json, say
+    --yes.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from memshelf.cli import render
-from memshelf.cli.command import TextCommand, WholeNumberIn, asynchronous, json_option, memory_option, question
+from memshelf.cli.command import TextCommand, asynchronous, json_option, limit_option, memory_option, question
 from memshelf.cli.memory import Place, locate, opened
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory.names import CONTROL
@@ -23,9 +23,7 @@ _EXCERPT_CHARS = 200
 @click.command(cls=TextCommand)
 @memory_option
 @json_option
-@click.option(
-    "--limit", "-n", type=WholeNumberIn(1, 1_000), default=10, show_default=True, help="At most this many files."
-)
+@limit_option(10)
 @click.option("--under", metavar="PATH", default="", help="Only the files below this directory of the memory.")
 @click.option("--no-cache", is_flag=True, help="Keep nothing for the next search, and use nothing that was kept.")
 @click.argument("query", type=question)

@@ -121,6 +121,7 @@ def _rate(text: str) -> Rate:
     type=WholeNumberIn(0, 65_535),
     default=8080,
     show_default=True,
+    metavar="N",
     help="0 takes any free one, and says which.",
 )
 @click.option("--strict-headers", is_flag=True, help="Require the protocol headers that the platforms require.")
@@ -310,10 +311,11 @@ async def revoke(data: str | None, database: str | None, key_id: str) -> None:
 @database_option
 @json_option
 @head_option
-@click.argument("store", required=False)
+@click.argument("store", metavar="[STORE_ID]", required=False)
 @asynchronous
 async def verify(data: str | None, database: str | None, store: str | None, head: str | None, *, as_json: bool) -> None:
-    """Check the history of every memory store of a service, or of STORE: no version was altered, removed or reordered.
+    """Check the history of every memory store of a service, or of STORE_ID: no version was altered, removed or
+    reordered.
 
     Keep the heads that are printed somewhere else, and give a store's head to a later check of it: whoever can rewrite
     the database can forge a whole history, but none that leads through that head. A service may run meanwhile.

@@ -11,12 +11,13 @@ from memshelf.cli import render, times
 from memshelf.cli.command import (
     CommandGroup,
     TextCommand,
-    WholeNumberIn,
     confirmed,
     head_option,
     json_option,
+    limit_option,
     question,
     text,
+    yes_option,
 )
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
 
@@ -134,16 +135,15 @@ async def update(
     _show(changed, f"Updated store {changed['id']}", as_json=as_json)
 
 
-_yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
-
-
 @stores.command()
 @json_option
-@_yes_option
+@yes_option
 @store_argument
 @hosted
 async def archive(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
-    """Archive a store for good: it can be read, and no longer written or mounted. Asks first.
+    """Archive a store for good: it can be read, and no longer written or mounted.
+
+    Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:
@@ -158,11 +158,13 @@ async def archive(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
 
 @stores.command()
 @json_option
-@_yes_option
+@yes_option
 @store_argument
 @hosted
 async def delete(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
-    """Delete a store with its memories and all their versions, for good. Asks first.
+    """Delete a store with its memories and all their versions, for good.
+
+    Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:
@@ -178,7 +180,7 @@ async def delete(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
 
 @stores.command(cls=TextCommand)
 @json_option
-@click.option("--limit", "-n", type=WholeNumberIn(1, 100), default=20, show_default=True, help="At most this many.")
+@limit_option(20, 100)
 @click.option(
     "--prefix", metavar="PREFIX", default="/", show_default=True, help="Only below this path, such as /notes/."
 )
@@ -208,7 +210,7 @@ async def search(api: Api, store: str, query: str, *, limit: int, prefix: str, a
 
 @stores.command()
 @json_option
-@_yes_option
+@yes_option
 @click.option("--session", metavar="ID", help="What this session wrote.")
 @click.option("--by-key", metavar="ID", help="What was written with this API key, outside of sessions.")
 @click.option("--user", metavar="ID", help="What this user wrote.")
@@ -226,7 +228,9 @@ async def undo(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Undo what one author wrote in a store since a time. What others changed afterwards is kept. Asks first.
+    """Undo what one author wrote in a store since a time. What others changed afterwards is kept.
+
+    Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.carried import file_argument, force_option, new_file, readable_file
 from memshelf.cli.chat import chat, threads_option
-from memshelf.cli.command import CommandGroup, WholeNumberIn, confirmed, json_option, question
+from memshelf.cli.command import CommandGroup, confirmed, json_option, limit_option, question, yes_option
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.thread import held, opened
 from memshelf.errors import MemoryStoreError
@@ -214,7 +214,7 @@ def _imported(number: int, line: bytes) -> Row:
 @threads_option
 @json_option
 @click.option("--thread", metavar="THREAD", help="Search only this thread.", shell_complete=_complete_thread)
-@click.option("--limit", "-n", type=WholeNumberIn(1, 1_000), default=20, show_default=True, help="At most this many.")
+@limit_option(20)
 @click.argument("query", type=question)
 def search(query: str, threads: str, thread: str | None, limit: int, *, as_json: bool) -> None:
     """Find what was said, in one thread or in all; the best of each thread first. Finding nothing is not a failure.
@@ -241,10 +241,11 @@ def search(query: str, threads: str, thread: str | None, limit: int, *, as_json:
 
 @threads.command()
 @threads_option
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@yes_option
 @thread_argument
-def rm(thread: str, threads: str, *, yes: bool) -> None:
-    """Delete a thread for good.
+def rm(thread: str, threads: str, *, yes: bool, as_json: bool) -> None:
+    """Delete a thread for good. Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:
@@ -253,10 +254,13 @@ def rm(thread: str, threads: str, *, yes: bool) -> None:
     """
     log = _existing(threads, thread)
     if not yes:
-        confirmed(f"Delete {log.session_id} for good?", as_json=False, instead="say --yes")
+        confirmed(f"Delete {log.session_id} for good?", as_json=as_json, instead="say --yes")
     with held(log):
         log.delete()
-    render.line(f"Deleted {log.session_id}")
+    if as_json:
+        render.document({"thread": log.session_id, "deleted": True})
+    else:
+        render.line(f"Deleted {log.session_id}")
 
 
 def _folder(threads: str) -> Path:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import CommandGroup, WholeNumberIn, asynchronous, confirmed, json_option
+from memshelf.cli.command import CommandGroup, asynchronous, confirmed, json_option, limit_option, yes_option
 from memshelf.cli.history import show_diff
 from memshelf.cli.hosted import Api, extension, hosted, store_argument
 from memshelf.cli.serve import (
@@ -52,7 +52,7 @@ def versions() -> None:
 @click.option("--by-key", metavar="ID", help="That were written with this API key.")
 @click.option("--since", metavar="TIME", help="Leave out what is older; an ISO 8601 time.")
 @click.option("--until", metavar="TIME", help="Leave out what is newer.")
-@click.option("--limit", "-n", type=WholeNumberIn(1, 10_000), default=50, show_default=True, help="At most this many.")
+@limit_option(50, 10_000)
 @store_argument
 @hosted
 async def list_versions(
@@ -160,7 +160,7 @@ async def restore(api: Api, store: str, version: str, *, as_json: bool) -> None:
 
 @versions.command()
 @json_option
-@click.option("--yes", "-y", is_flag=True, help="Erase without asking.")
+@yes_option
 @store_argument
 @click.argument("version")
 @hosted
@@ -193,7 +193,7 @@ async def redact(api: Api, store: str, version: str, *, yes: bool, as_json: bool
 @keep_versions_option
 @keep_recent_option
 @click.option("--dry-run", is_flag=True, help="Only count what would be erased.")
-@click.option("--yes", "-y", is_flag=True, help="Erase without asking.")
+@yes_option
 @click.argument("store", metavar="[STORE_ID]", required=False)
 @asynchronous
 async def expire(
@@ -210,7 +210,8 @@ async def expire(
     """Erase for good the versions that stopped being current long ago, as `memshelf serve --keep-versions` does.
 
     What remains of them is what remains of redacted ones. It works on the data itself, in all workspaces or for
-    STORE_ID alone, while a service may run; ended in the midst, it goes on when it is run again.
+    STORE_ID alone, while a service may run; ended in the midst, it goes on when it is run again. Asks on a terminal;
+    elsewhere, and with --json, say --yes.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import click
 
 from memshelf.cli import render, times
-from memshelf.cli.command import CommandGroup, TextCommand, WholeNumberIn, disk_paths, json_option, question
+from memshelf.cli.command import CommandGroup, TextCommand, disk_paths, json_option, limit_option, question
 from memshelf.cli.memory import disk_path, existing_folder
 from memshelf.cli.workspace_place import (
     entry_file,
@@ -27,10 +27,6 @@ from memshelf.workspace.rules import RuleFile
 from memshelf.workspace.workspace import Workspace
 
 __all__ = ["workspace"]
-
-_limit_option = click.option(
-    "--limit", "-n", type=WholeNumberIn(1, 1_000), default=5, show_default=True, help="At most this many."
-)
 
 
 @click.group(cls=CommandGroup)
@@ -84,7 +80,7 @@ async def show(place: Workspace, file: str, *, as_json: bool) -> None:
 
 @workspace.command(cls=TextCommand)
 @json_option
-@_limit_option
+@limit_option(5)
 @click.option("--conversations", is_flag=True, help="Search what was said, in the conversation archive.")
 @click.argument("query", type=question)
 @on_workspace

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from memshelf.cli import render
-from memshelf.cli.command import TextCommand, confirmed, disk_paths, json_option, text, typed_or_piped
+from memshelf.cli.command import TextCommand, confirmed, disk_paths, json_option, text, typed_or_piped, yes_option
 from memshelf.cli.memory import disk_path, origin
 from memshelf.cli.workspace import workspace
 from memshelf.cli.workspace_place import (
@@ -178,10 +178,12 @@ async def import_(place: Workspace, source: str, *, replace: bool, as_json: bool
 @workspace.command("delete-user")
 @json_option
 @workspace_option
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @click.argument("user")
 def delete_user(user: str, directory: str, *, yes: bool, as_json: bool) -> None:
     """Remove everything that is kept about a user: entries, rules, conversations.
+
+    Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:
@@ -191,7 +193,7 @@ def delete_user(user: str, directory: str, *, yes: bool, as_json: bool) -> None:
     place = existing_workspace(directory, user)
     if not yes:
         question = f"Remove all memory of {render.visible_line(user)}?"
-        confirmed(question, as_json=as_json, instead="--yes removes the user without asking")
+        confirmed(question, as_json=as_json, instead="say --yes")
     if not asyncio.run(place.delete_user(user, confirm=True)):
         raise MemoryStoreError("not_found", f"There is no memory of {user}.")
     _done("Removed", user, as_json=as_json)
