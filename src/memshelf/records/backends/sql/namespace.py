@@ -77,6 +77,11 @@ class Missing:
     turn: bool
     embedded: bool
 
+    @property
+    def revision(self) -> tuple[int, int]:
+        """What a record is as it is, and no more once it is changed."""
+        return self.position, self.changed
+
 
 async def open_namespace(transaction: Transaction, name: str, epoch: str | None) -> Namespace | None:
     """The namespace, made with `epoch` if it is new; without one, `None` if there is none."""

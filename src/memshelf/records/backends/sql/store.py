@@ -178,8 +178,7 @@ class SqlRecordStore:
         await self._write(lambda namespace: namespace.delete(record_id))
 
     async def purge(self) -> None:
-        epoch = self._new_epoch()
-        await self._engine.erase(self._within(lambda namespace: namespace.purge(epoch)))
+        await self._engine.erase(self._within(lambda namespace: namespace.purge(self._new_epoch())))
 
     async def erase(self, record_ids: Iterable[str]) -> None:
         """Delete records and leave nothing of them behind, as `purge` does of all; when one is not there, delete none.
@@ -249,7 +248,7 @@ class SqlRecordStore:
         again = [NewRecord(text=each.text, thread="" if each.turn else None) for each in missing]
         drafts = await draft_all(again, max(len(each.text) for each in missing), 0, secrets="off")
         pairs = list(zip(missing, drafts, strict=True))
-        lacking = [pair for pair in pairs if not pair[0].embedded and _revision(pair[0]) not in self._refused]
+        lacking = [pair for pair in pairs if not pair[0].embedded and pair[0].revision not in self._refused]
         vectors = await self._vectors([draft for _, draft in lacking])
         if self._model is not None and None in vectors:
             apart = await self._recall.vectors_apart([draft.analysis.passages for _, draft in lacking])
@@ -258,9 +257,7 @@ class SqlRecordStore:
                     "unavailable", "The embedder cannot index the records now; what is done is kept."
                 )
             vectors = apart
-            self._refused.update(
-                _revision(each) for (each, _), rows in zip(lacking, apart, strict=True) if rows is None
-            )
+            self._refused.update(each.revision for (each, _), rows in zip(lacking, apart, strict=True) if rows is None)
         new = {each.position: rows for (each, _), rows in zip(lacking, vectors, strict=True) if rows is not None}
         done = (pair for pair in pairs if pair[0].embedded or self._model is None or pair[0].position in new)
         filled = [(each, draft, new.get(each.position)) for each, draft in done]
@@ -387,10 +384,6 @@ class SqlRecordStore:
 
     def _new_epoch(self) -> str:
         return self._mint.id("recs", self._mint.now())
-
-
-def _revision(missing: Missing) -> tuple[int, int]:
-    return missing.position, missing.changed
 
 
 async def _nothing(_: Transaction) -> None:
