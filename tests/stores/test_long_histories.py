@@ -14,6 +14,7 @@ from workspace_of_tests import ORIGIN, WORKSPACE
 
 from memshelf.origin import Origin
 from memshelf.storage import sqlite_engine
+from memshelf.stores.catalogue import Period
 from memshelf.stores.files import StoreFiles
 from memshelf.stores.history import Author, History
 from memshelf.stores.memories import Memories
@@ -216,3 +217,45 @@ async def test_verifying_never_keeps_other_readers_waiting_for_the_whole_history
     await fill(memories, range(500, 1_100))
     assert await steps.longest(verification.verify) <= 1.1 * before
     assert (await verification.verify()).versions == 1_100
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        VersionFilter(operation="deleted"),
+        VersionFilter(api_key_id="apikey_rare"),
+        VersionFilter(period=Period(until=datetime(2020, 1, 1, tzinfo=UTC))),
+    ],
+    ids=["operation", "key", "time"],
+)
+async def test_looking_for_rare_versions_lets_other_readers_in_between(
+    shelf: Shelf, store: str, memories: Memories, steps: Steps, where: VersionFilter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memshelf.stores.versions._LOOKED_AT", 50)
+    versions = Versions(shelf, WORKSPACE, store)
+    await fill(memories, range(100))
+    before = await steps.longest(lambda: versions.page(limit=10, where=where))
+    await fill(memories, range(100, 600))
+    assert await steps.longest(lambda: versions.page(limit=10, where=where)) <= 1.1 * before
+
+
+async def test_rare_versions_are_found_page_by_page_wherever_they_stand(
+    shelf: Shelf, store: str, memories: Memories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memshelf.stores.versions._LOOKED_AT", 7)
+    rare, versions = Origin(api_key_id="apikey_rare"), Versions(shelf, WORKSPACE, store)
+    wrote = []
+    for number in range(60):
+        origin = rare if number in (0, 1, 13, 14, 15, 59) else ORIGIN
+        memory = await memories.create(f"/{number}.md", "x", origin=origin)
+        if origin is rare:
+            wrote.append(memory.version_id)
+    for limit in range(1, 8):
+        found, page = [], None
+        while True:
+            part = await versions.page(limit=limit, where=VersionFilter(api_key_id="apikey_rare"), page=page)
+            found += [version.id for version in part.items]
+            if (page := part.next_page) is None:
+                break
+        assert found == wrote[::-1]
+    assert (await versions.page(limit=5, where=VersionFilter(api_key_id="none"))).items == ()

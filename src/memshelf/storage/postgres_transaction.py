@@ -105,6 +105,7 @@ class PostgresTransaction:
 
     for_update = " FOR NO KEY UPDATE"
     heads = "memories"
+    one_at_a_time = False
     patience: float | None = None
     """How many seconds a query may take, if less than the connection's own."""
 

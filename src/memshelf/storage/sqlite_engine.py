@@ -92,6 +92,7 @@ class _Transaction:
     heads = "memory_heads"
     supposes = False
     shared = False
+    one_at_a_time = True
 
     def __init__(self, connection: Connection, key: int | None) -> None:
         self._cursor = connection.cursor()

@@ -64,6 +64,11 @@ class Transaction(Protocol):
         versions, and their own rows have only to say when a file comes or goes."""
         ...
 
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether readers wait for each other, so that what may take long is better asked for a part at a time."""
+        ...
+
     async def fetch(self, sql: str, *values: object) -> Sequence[Row]:
         """All rows of a query."""
         ...

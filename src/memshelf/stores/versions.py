@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from memshelf.errors import MemoryStoreError
@@ -10,6 +11,7 @@ from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, ver
 from memshelf.files.backends.sql.of_file import NEWEST_FIRST, of_file
 from memshelf.files.model import Operation, Version
 from memshelf.storage.ids import askable, micros
+from memshelf.storage.transaction import Row
 from memshelf.stores.catalogue import Period
 from memshelf.stores.change import stored_version
 from memshelf.stores.cursors import decoded, encoded
@@ -17,6 +19,9 @@ from memshelf.stores.model import Page
 from memshelf.stores.shelf import Opened, StoreAccess
 
 __all__ = ["VersionFilter", "Versions"]
+
+_LOOKED_AT = 20_000
+_NO_NUMBER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +75,34 @@ class Versions(StoreAccess):
         if page is not None:
             clauses.append(before.format(mark(*decoded(listing, page, int))))
         fields = VERSION_FIELDS if content else BASIC_FIELDS
-        query = (
-            f"SELECT {fields} FROM file_versions WHERE {' AND '.join(clauses)} "  # noqa: S608  # marks
-            f"ORDER BY {order} LIMIT {limit + 1}"
-        )
-        rows = await self.read(lambda opened: opened.memory.all(query, *values))
+        query = f"SELECT {fields} FROM file_versions WHERE {' AND '.join(clauses)}"  # noqa: S608  # marks
+        ending = f"ORDER BY {order} LIMIT {limit + 1}"
+        if where.memory_id is None and where.session_id is None and where != VersionFilter():
+            rows = await self._looked_for(query, ending, values, limit)
+        else:
+            rows = await self.read(lambda opened: opened.memory.all(f"{query} {ending}", *values))
         found = tuple(version_of(row) for row in rows[:limit])
         if len(rows) <= limit:
             return Page(found, None)
         return Page(found, encoded(listing, (rows[limit - 1][0],)))
+
+    async def _looked_for(self, query: str, ending: str, values: Sequence[object], limit: int) -> Sequence[Row]:
+        """The rows of a query for which there is no index: it may look at all versions. Where readers wait for each
+        other, they come in between."""
+        rows, below = list[Row](), _NO_NUMBER
+        first, second = f"${len(values) + 2}", f"${len(values) + 3}"
+
+        async def look(opened: Opened) -> tuple[Sequence[Row], int]:
+            if not opened.transaction.one_at_a_time:
+                return await opened.memory.all(f"{query} {ending}", *values), 0
+            top = min(below, opened.head.seq + 1)
+            part = f"{query} AND seq < {first} AND seq >= {second} {ending}"
+            return await opened.memory.all(part, *values, top, top - _LOOKED_AT), max(top - _LOOKED_AT, 0)
+
+        while below and len(rows) <= limit:
+            found, below = await self.read(look)
+            rows += found
+        return rows
 
     async def retrieve(self, version_id: str) -> Version:
         """`not_found`."""
