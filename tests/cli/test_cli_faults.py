@@ -33,6 +33,22 @@ def test_an_export_to_a_folder_that_fails_on_the_way_leaves_the_folder_empty(run
     assert run("files", "export", "--folder", "out", "--memory", memory).text == "Exported 3 files to out\n"
 
 
+def test_an_export_to_a_folder_takes_nothing_back_that_others_put_there_meanwhile(run, memory, monkeypatch):
+    real = os.open
+
+    def late(path, flags, *mode, **options):
+        if str(path).endswith("out/d/b.md"):
+            Path(path).write_text("theirs")
+        return real(path, flags, *mode, **options)
+
+    with monkeypatch.context() as others:
+        others.setattr(os, "open", late)
+        failed = run("files", "export", "--folder", "out", "--memory", memory)
+    assert (failed.code, failed.err) == (3, "error: unavailable: out/d/b.md: File exists.\n")
+    assert [path.as_posix() for path in Path("out").rglob("*")] == ["out/d", "out/d/b.md"]
+    assert Path("out/d/b.md").read_text() == "theirs"
+
+
 def test_an_export_that_is_in_place_and_that_the_disk_does_not_confirm_is_said_to_be(run, memory, monkeypatch):
     def refuse(_):
         raise OSError(errno.EIO, "Input/output error")

@@ -327,6 +327,37 @@ async def test_what_a_write_has_left_comes_to_nothing_once_somebody_else_has_wri
     assert await words(engine) == ["a", "b", "c", "d", "e"]
 
 
+async def test_nothing_rests_on_what_a_commit_has_left_that_was_not_confirmed(engine, monkeypatch):
+    """It may be committed at any later time, so also between what a script asks for and its change."""
+    await add(engine, Counting("a"))
+    execute = asyncpg.Connection.execute
+
+    async def lost(connection, query, *values, **options):
+        if query == "COMMIT":
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+        return await execute(connection, query, *values, **options)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(asyncpg.Connection, "execute", lost)
+        await refused("write_unconfirmed", engine.write(Counting("b"), key=1))
+
+    async def nothing(_):
+        pass
+
+    await engine.write(nothing, key=2)
+    script = Counting("c")
+    assert await add(engine, script) == 2
+    assert (script.locks, script.found) == ([""], [None])
+
+
+async def test_a_write_that_leaves_nothing_also_takes_what_was_left_before(engine):
+    await add(engine, Counting("a"))
+    await engine.write(Adding("b"), key=1)
+    script = Counting("c")
+    assert await add(engine, script) == 3
+    assert (script.locks, script.found) == ([""], [None])
+
+
 async def test_a_refusal_is_never_of_what_was_left_only(engine, other):
     await add(engine, Counting("a"))
     await add(other, Adding("b"))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -130,14 +131,18 @@ async def export_folder(store: FileStore, folder: Path) -> int:
     """Write every file into a folder that is new or empty, for its user only to read; how many there are. What fails
     leaves the folder empty."""
     _make(folder)
-    entries, written = await store.list(), list[Path]()
+    entries, places, made = await store.list(), list[Path](), list[Path]()
     try:
         for entry in entries:
             file = await store.read(entry.path)
-            written.append(_inside(folder, file.path))
-            _write(written[-1], file.text)
+            places.append(_inside(folder, file.path))
+            with _new(places[-1]) as out:
+                made.append(places[-1])  # any other file that is there is somebody else's
+                out.write(file.text.encode())
+                out.flush()
+                os.fsync(out.fileno())
     except BaseException:
-        _take_back(folder, written)
+        _take_back(folder, places, made)
         raise
     return len(entries)
 
@@ -149,12 +154,14 @@ def _inside(folder: Path, path: str) -> Path:
     return place
 
 
-def _take_back(folder: Path, written: list[Path]) -> None:
-    directories = {each for place in written for each in place.parents if folder in each.parents}
-    with suppress(OSError):
-        for place in written:
-            place.unlink(missing_ok=True)
-        for directory in sorted(directories, reverse=True):
+def _take_back(folder: Path, places: list[Path], made: list[Path]) -> None:
+    for place in made:
+        with suppress(OSError):
+            place.unlink()
+    for directory in sorted(
+        {each for place in places for each in place.parents if folder in each.parents}, reverse=True
+    ):
+        with suppress(OSError):  # somebody else's files are in it
             directory.rmdir()
 
 
@@ -164,9 +171,6 @@ def _make(folder: Path) -> None:
     make_private(str(folder))
 
 
-def _write(place: Path, text: str) -> None:
+def _new(place: Path) -> IO[bytes]:
     make_private(str(place.parent))
-    with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        out.write(text.encode())
-        out.flush()
-        os.fsync(out.fileno())
+    return open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")

@@ -201,9 +201,9 @@ class Writer:
         return True
 
     def _keep(self, key: int, left: object | None) -> None:
+        self._left.pop(key, None)
         if left is None:
             return
-        self._left.pop(key, None)
         if len(self._left) >= _MOST_LEFT:
             del self._left[next(iter(self._left))]
         self._left[key] = left
@@ -285,6 +285,7 @@ class Writer:
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         self._with_lock = 1
+        self._left.clear()  # what was not confirmed may be committed later, between what a script reads and its change
         if connection is not None:
             connection.terminate()
 
