@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memshelf import Workspace, import_memories
+from memshelf import MemoryStoreError, Workspace, import_memories
 from memshelf.testing import refused
 from memshelf.workspace.rules import repository_rules
 
@@ -108,3 +108,28 @@ async def test_a_folder_that_cannot_be_read_is_unavailable_to_an_import(workspac
     for name in ("is_dir", "read_bytes"):
         monkeypatch.setattr(Path, name, fails(getattr(Path, name)))
     assert what in (await refused("unavailable", import_memories(tmp_path / "claude", workspace))).message
+
+
+async def test_a_forgotten_entry_whose_row_may_be_left_in_the_index_is_unconfirmed(workspace, tmp_path, monkeypatch):
+    file = await workspace.write_memory_entry("Tea", "Likes tea.", "user")
+    index = tmp_path / "users" / "ann" / "MEMORY.md"
+    store, write = workspace.store, workspace.store.write
+
+    async def full(path, text, **options):
+        if path == "MEMORY.md":
+            raise MemoryStoreError("unavailable", "The system refuses: No space left on device; nothing changed.")
+        return await write(path, text, **options)
+
+    monkeypatch.setattr(store, "write", full)
+    await refused("write_unconfirmed", workspace.forget(file))
+    assert ("Tea" in index.read_text(), await workspace.list_entries()) == (True, [])
+    monkeypatch.undo()
+    await workspace.rebuild_index()
+    assert "Tea" not in index.read_text()
+
+
+async def test_an_index_that_is_no_text_keeps_nobody_from_forgetting(workspace, tmp_path):
+    file = await workspace.write_memory_entry("Tea", "Likes tea.", "user")
+    (tmp_path / "users" / "ann" / "MEMORY.md").write_bytes(b"\xff\xfe")
+    await workspace.forget(file)
+    assert await workspace.list_entries() == []

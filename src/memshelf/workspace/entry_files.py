@@ -92,6 +92,19 @@ class EntryFiles:
         except MemoryStoreError as error:
             _log.warning("The memory index could not be updated (%s); the entries themselves are right.", error.code)
 
+    async def _take_out(self, file: str) -> None:
+        """The entry is gone. Its row has words of it, so whoever wants it forgotten hears of one that may be left."""
+        try:
+            await self._index.follow(file, None)
+        except MemoryStoreError as error:
+            if error.code in ("invalid_file", "invalid_path"):  # there is no index that could have a row
+                _log.warning("The memory index could not be updated (%s); the entries are right.", error.code)
+                return
+            raise MemoryStoreError(
+                "write_unconfirmed",
+                f"{file} is removed, but its row may be left in the index: {error.message} Rebuild the index.",
+            ) from error
+
     async def read(self, file: str) -> MemoryEntry:
         """The entry in a file, as it is now. `not_found`, `invalid_path`."""
         path = self._catalogue.path_of(file)
@@ -115,7 +128,7 @@ class EntryFiles:
 
     async def delete(self, file: str, origin: Origin) -> None:
         """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment;
-        `write_unconfirmed` when words of it may be left in what the next process begins with."""
+        `write_unconfirmed` when words of it may be left in the index, or in what the next process begins with."""
         path = self._catalogue.path_of(file)
         current = await find(self._store, path)
         if current is not None:
@@ -124,6 +137,6 @@ class EntryFiles:
         try:
             self._catalogue.forget(path)
         finally:
-            await self._show(self._catalogue.file_of(path), None)
+            await self._take_out(self._catalogue.file_of(path))
         if current is None:
             raise MemoryStoreError("not_found", f"There is no entry {self._catalogue.file_of(path)}.")
