@@ -6,8 +6,10 @@ from collections import defaultdict
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
+from memshelf.records.retrieval import vectors
 from memshelf.records.retrieval.postings import Postings
 from memshelf.records.retrieval.terms import COUNT_BITS
 from memshelf.records.retrieval.vectors import Table
@@ -41,10 +43,12 @@ def test_every_number_that_is_stored_in_16_bits_is_the_same_in_32():
     halves[~np.isfinite(halves)] = 0
     table = Table(64)
     table.extend([row.tobytes() for row in halves])
-    assert table.wholes.rows().tobytes() == halves.astype(np.float32).tobytes()
+    assert table.wholes.take(np.arange(table.wholes.count)).tobytes() == halves.astype(np.float32).tobytes()
 
 
-def test_vectors_are_the_same_whether_records_came_one_by_one_or_all_at_once():
+@pytest.mark.parametrize("block", [1 << 25, 1 << 14, 100, 1])
+def test_vectors_are_the_same_whether_records_came_one_by_one_or_all_at_once(block, monkeypatch):
+    monkeypatch.setattr(vectors, "_BLOCK", block)
     numbers = np.random.default_rng(3)
     stored = [
         None if passages == 0 else numbers.normal(size=(passages, 8)).astype("<f2").tobytes()
@@ -59,6 +63,6 @@ def test_vectors_are_the_same_whether_records_came_one_by_one_or_all_at_once():
     assert (alone.closeness(questions) == close).all()
     assert all((together.closeness([each])[0] == row).all() for each, row in zip(questions, close, strict=True))
     for slot, each in enumerate(stored):
-        row = together.wholes.rows()[slot]
+        row = together.wholes.take(np.array([slot]))[0]
         expected = np.zeros(8) if each is None else np.frombuffer(each, "<f2")[:8]
         assert (row == expected.astype(np.float32)).all()

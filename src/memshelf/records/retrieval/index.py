@@ -95,11 +95,6 @@ class RecordIndex:
         """The first and last day of any record that was ever here."""
         return self._first // MICROS_A_DAY + EPOCH_DAY, self._last // MICROS_A_DAY + EPOCH_DAY
 
-    def reserve(self, count: int) -> None:
-        """Make room at once for about `count` records, if there are none yet."""
-        if self.table is not None:
-            self.table.wholes.reserve(count)
-
     def put(self, entries: Sequence[Sequence[Any]]) -> None:
         """Add records, or put them in the place of those with the same keys. No key stands twice.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memshelf.records.retrieval import weights
 
-__all__ = ["Floats", "Table", "normalised", "products"]
+__all__ = ["Floats", "Table", "normalised"]
 
 Floats = NDArray[np.float32]
 
@@ -18,6 +18,8 @@ _SAMPLE = 128
 _CLOSEST = 4
 _SAME = 0.999
 _AT_ONCE = 256
+_BLOCK, _LINE = 1 << 25, 64
+"""The bytes of a block of rows, and of a line of the processor's cache."""
 
 
 def normalised(vectors: object) -> Floats:
@@ -64,10 +66,10 @@ class Table:
         """For each question, the cosine of every slot: of its whole text and, where it has several sentences, of the
         best of them."""
         vectors = np.array(questions)
-        found = products(self.wholes.rows(), vectors)
+        found = self.wholes.products(vectors)
         if self._owners:
             starts, owners = np.frombuffer(self._starts, np.int32), np.frombuffer(self._owners, np.int32)
-            best = np.maximum.reduceat(products(self.sentences.rows(), vectors), starts, axis=1)
+            best = np.maximum.reduceat(self.sentences.products(vectors), starts, axis=1)
             found[:, owners] += weights.SENTENCE * (best - found[:, owners])
         return found
 
@@ -84,24 +86,15 @@ class Table:
         known = np.frombuffer(self._density, np.float32)
         unknown = slots[np.isnan(known[slots])]
         if len(unknown):
-            known[unknown] = _density(self.wholes.rows()[unknown], sample)
+            known[unknown] = _density(self.wholes.take(unknown), sample)
         return known[slots].copy()
 
     def _sample_rows(self, of: NDArray[np.intp]) -> Floats:
         if self._sample is None or self._sampled is not of:
             at = of[np.linspace(0, len(of) - 1, min(len(of), _SAMPLE)).astype(np.intp)]
-            self._sample, self._sampled = self.wholes.rows()[at].copy(), of
+            self._sample, self._sampled = self.wholes.take(at), of
             self._density = array("f", [np.nan]) * self.wholes.count
         return self._sample
-
-
-def products(rows: Floats, vectors: Floats) -> Floats:
-    """For each vector, its product with each row, on this thread.
-
-    `@` would wake other threads, which then spin. A row is read once for all vectors, which is what takes the time, and
-    its products are the same wherever it stands.
-    """
-    return np.ascontiguousarray(np.vecdot(rows[:, np.newaxis], vectors).T)
 
 
 def _density(rows: Floats, sample: Floats) -> Floats:
@@ -113,41 +106,70 @@ def _density(rows: Floats, sample: Floats) -> Floats:
 
 
 class _Rows:
-    """A matrix that grows in place, so that no second copy of it is needed."""
+    """Rows in blocks, so that more of them need no second copy of those that there are.
+
+    Memory that grows in place is read half as fast: it is not in large pages, which NumPy asks for where it makes a
+    large array, and its rows do not begin with a line of the cache.
+    """
 
     def __init__(self, dimension: int) -> None:
         self.count = 0
-        self._matrix = np.empty((0, dimension), np.float32)
-
-    def reserve(self, count: int) -> None:
-        if self.count == 0:
-            # Memory that is never written is never taken. There is room for more, as to grow keeps all threads waiting.
-            self._matrix = np.empty((_roomy(count), self._matrix.shape[1]), np.float32)
+        self._dimension = dimension
+        self._most = max(_BLOCK // (4 * dimension), 1)
+        self._blocks: list[Floats] = []
 
     def extend(self, stored: Sequence[bytes]) -> None:
         """Each is one or more rows of float16."""
         for at in range(0, len(stored), _AT_ONCE):
-            self._extend(b"".join(stored[at : at + _AT_ONCE]))
+            halves = np.frombuffer(b"".join(stored[at : at + _AT_ONCE]), "<i2").reshape(-1, self._dimension)
+            while len(halves):
+                rows = self._room(len(halves))
+                _widen(halves[: len(rows)], rows)
+                self.count += len(rows)
+                halves = halves[len(rows) :]
 
-    def _extend(self, stored: bytes) -> None:
-        halves = np.frombuffer(stored, "<i2").reshape(-1, self._matrix.shape[1])
-        needed = self.count + len(halves)
-        if needed > len(self._matrix):
-            # Nobody else holds on to the matrix: `rows` are used within one search.
-            self._matrix.resize((_roomy(needed), self._matrix.shape[1]), refcheck=False)
-        rows = self._matrix[self.count : needed]
-        # As `rows[:] = halves.view("<f2")` does for finite numbers, in a fifth of the time: sign, exponent and fraction
-        # are moved to where a float32 has them, and the exponent is then counted from where a float32 counts.
-        bits = rows.view(np.int32)
-        bits[:] = halves
-        bits <<= 13
-        bits &= np.int32(-0x7000_0001)
-        rows *= np.float32(2.0**112)
-        self.count = needed
+    def _room(self, wanted: int) -> Floats:
+        """At most so many rows behind the last one."""
+        at, used = divmod(self.count, self._most)
+        if at == len(self._blocks):
+            self._blocks.append(_lines(self._most if at else 0, self._dimension))
+        block = self._blocks[at]
+        if used == len(block):  # the first block, so that few rows take little
+            larger = _lines(min(max(4 * used, wanted), self._most), self._dimension)
+            larger[:used] = block
+            self._blocks[at] = block = larger
+        return block[used : used + wanted]
 
-    def rows(self) -> Floats:
-        return self._matrix[: self.count]
+    def take(self, slots: NDArray[np.intp]) -> Floats:
+        places = (divmod(slot, self._most) for slot in slots.tolist())
+        return np.array([self._blocks[at][row] for at, row in places], np.float32)
+
+    def products(self, vectors: Floats) -> Floats:
+        """For each vector, its product with each row, on this thread.
+
+        `@` would wake other threads, which then spin. A row is read once for all vectors, which is what takes the time,
+        and its products are the same wherever it stands.
+        """
+        found = np.empty((self.count, len(vectors)), np.float32)
+        for at, block in zip(range(0, self.count, self._most), self._blocks, strict=True):
+            part = found[at : at + self._most]
+            np.vecdot(block[: len(part), np.newaxis], vectors, out=part)
+        return np.ascontiguousarray(found.T)
 
 
-def _roomy(count: int) -> int:
-    return count + count // 8 + 16
+def _lines(rows: int, dimension: int) -> Floats:
+    """An array that begins with a line of the cache. What of it is never written is never taken."""
+    size = 4 * rows * dimension
+    room = np.empty(size + _LINE, np.uint8)
+    first = -room.ctypes.data % _LINE
+    return room[first : first + size].view(np.float32).reshape(rows, dimension)
+
+
+def _widen(halves: NDArray[np.int16], rows: Floats) -> None:
+    # As `rows[:] = halves.view("<f2")` does for finite numbers, in a fifth of the time: sign, exponent and fraction are
+    # moved to where a float32 has them, and the exponent is then counted from where a float32 counts.
+    bits = rows.view(np.int32)
+    bits[:] = halves
+    bits <<= 13
+    bits &= np.int32(-0x7000_0001)
+    rows *= np.float32(2.0**112)

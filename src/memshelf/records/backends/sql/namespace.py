@@ -63,8 +63,6 @@ class Changed:
     stale: bool
     """An older version of memshelf analysed some of them."""
     more: bool
-    expected: int
-    """No more records than this were ever added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +254,6 @@ class Namespace:
             any(row[7] is None for row in rows),
             any(row[10] < ANALYSIS for row in rows),
             more,
-            self.last_position,
         )
 
     async def missing(self, model: int | None, below: int | None, limit: int) -> builtins.list[Missing]:

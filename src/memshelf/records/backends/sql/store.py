@@ -316,7 +316,6 @@ class SqlRecordStore:
             if self._seen[:2] == now[:2] and self._seen >= now and not self._recall.index.wasteful:
                 return False
             self._recall.reset()
-            self._recall.index.reserve(change.expected)
         elif self._seen != (*now[:2], change.since):  # another search was faster
             return False
         self._recall.index.put(change.entries)
