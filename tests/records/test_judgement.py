@@ -1,5 +1,6 @@
 import asyncio
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_vectors_that_are_all_the_same_say_nothing(judgement: Judgement):
 def test_the_judgement_that_comes_with_the_package_is_what_is_learned_of_the_bundled_model(judgement: Judgement):
     """When this fails, `MEMSHELF_UPDATE_GOLDEN=1` writes it anew, for the version that `judgement` then has to name."""
     if os.environ.get("MEMSHELF_UPDATE_GOLDEN"):
-        module._LEARNED.write_bytes(np.array(judgement.numbers, "<f4").tobytes())
+        Path(str(module._LEARNED)).write_bytes(np.array(judgement.numbers, "<f4").tobytes())
     model = BundledEmbedder()
     kept = Judgement.kept((model.model, model.version, model.dimension))
     assert kept is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib.resources import files
 
 import numpy as np
 
@@ -17,7 +17,7 @@ EXAMPLES = (*QUESTIONS, *OWN_TASKS, *BESIDES)
 """The texts that `Judgement` learns from."""
 
 _BUNDLED = ("universal-sentence-encoder-multilingual-3", "0.2.1", 512)
-_LEARNED = Path(__file__).with_name("judgement.f32")
+_LEARNED = files("memshelf.records.retrieval").joinpath("judgement.f32")
 """What `learned` makes of the vectors of the bundled model, which takes longer than all else that a search does."""
 
 
