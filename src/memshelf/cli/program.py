@@ -206,14 +206,20 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Once(logging.Filter):
-    """Leaves out what was said just before: each turn of a chat reads its thread several times."""
+class _OnceOfAThread(logging.Filter):
+    """What is wrong in a thread's file is said once, though each turn of a chat reads the file several times."""
 
-    _said = ""
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        again, self._said = record.getMessage() == self._said, record.getMessage()
-        return not again
+        if record.name != "memshelf.threads.log":
+            return True
+        said = record.getMessage()
+        new = said not in self._said
+        self._said.add(said)
+        return new
 
 
 class _OneLine(logging.Formatter):
@@ -227,7 +233,7 @@ def _warnings_on_one_line() -> Iterator[None]:
     loop has to say when it is interrupted again while it ends."""
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine())
-    handler.addFilter(_Once())
+    handler.addFilter(_OnceOfAThread())
     loggers = [logging.getLogger(name) for name in ("memshelf", "asyncio")]
     for logger in loggers:
         logger.addHandler(handler)
