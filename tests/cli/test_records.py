@@ -524,6 +524,20 @@ def test_reindexing_makes_records_of_another_model_findable_by_meaning(run, memo
     assert len(run("records", "search", "她喝什么？", "--json").json["records"]) == 1
 
 
+def test_a_terminal_shows_the_times_at_the_ends_of_the_calendar(run, terminal, memory):
+    lines = [{"text": "first", "at": -62135596800}, {"text": "last", "at": "9999-12-31T23:59:59Z"}]
+    Path("records.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    run("records", "import", "records.jsonl")
+    west = terminal("records", "list", env={"MEMSHELF_MEMORY": memory, "TZ": "UTC+5"})
+    west.until("0001-01-01T00:00:00Z")
+    west.until("9999-12-31 18:59:59")
+    assert west.end() == 0
+    east = terminal("records", "list", env={"MEMSHELF_MEMORY": memory, "TZ": "UTC-8"})
+    east.until("0001-01-01 08:00:00")
+    east.until("9999-12-31T23:59:59Z")
+    assert east.end() == 0
+
+
 def test_a_terminal_shows_a_table_and_a_bar(run, terminal, memory):
     Path("records.jsonl").write_text("".join(f'{{"text": "record {each} \\u001b[31m"}}\n' for each in range(100)))
     importing = terminal("records", "import", "records.jsonl", env={"MEMSHELF_MEMORY": memory})

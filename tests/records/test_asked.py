@@ -493,6 +493,7 @@ def test_a_month_behind_a_time_has_its_day_behind_it():
         "周末有什么安排？",
         "What is on in the next two weeks?",
         "未来两周有什么安排？",
+        "What was last week?",
         "yesterday?",
         "五月五日",
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import click
@@ -30,7 +31,8 @@ class _Here(tzinfo):
 def shown(time: datetime) -> str:
     """Local on a terminal, UTC in a pipe."""
     if render.on_terminal():
-        return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        with suppress(ValueError, OverflowError):  # the ends of the calendar have no local time
+            return time.astimezone().replace(tzinfo=None).isoformat(" ", "seconds")
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

@@ -95,7 +95,8 @@ def named_days(stretches: Sequence[Stretch], weekdays: Sequence[int], today: dat
             continue
         says = specificity(stretch)
         coming = 0 <= stretch.last - today.toordinal() < _COMING
-        for each in map(date.fromordinal, range(stretch.first, min(stretch.last, date.max.toordinal()) + 1)):
+        first, last = max(stretch.first, 1), min(stretch.last, date.max.toordinal())  # the ends of the calendar
+        for each in map(date.fromordinal, range(first, last + 1)):
             for year, share in ((each.year, says), (None, _WITHOUT_YEAR * says)):
                 term = day_term(year, each.month, each.day)
                 named[term] = max(share, named.get(term, 0.0))
