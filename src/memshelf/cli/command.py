@@ -78,7 +78,7 @@ class WholeNumber(click.types.IntParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and _WHOLE.fullmatch(value) is None:
-            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+            self.fail(f"{value!r} is no whole number.", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -128,7 +128,9 @@ async def entry_file(place: Workspace, named: str) -> str:
     if len(files) > 1:
         raise click.UsageError(f"{len(files)} entries have the title {named}; give a file: {', '.join(files)}.")
     if not files and not is_file:
-        raise MemoryStoreError("not_found", f"There is no entry with the title {named}, nor a file of that name.")
+        missing = MemoryStoreError("not_found", f"There is no entry with the title {named}, nor a file of that name.")
+        missing.add_note("`memshelf workspace list` lists the entries with their files and titles.")
+        raise missing
     return files[0] if files else named
 
 
