@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from forked import finish, fork
 from memshelf import Experiences, InProcessFileStore, InProcessRecordStore, Origin, SqliteRecordStore, Workspace
+from memshelf.forks import Process
 from memshelf.meaning.files import FileMeaning
 
 _TEA = "Alice likes green tea."
@@ -155,3 +157,26 @@ def test_a_child_that_is_forked_during_a_computation_gives_numpy_its_threads_bac
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         assert _in_a_child(ask, one_thread()) == ["{2}"]
         assert threads() == {2}
+
+
+def test_threads_of_a_child_wait_until_what_was_the_parents_is_forgotten():
+    process = Process()
+
+    async def ask():
+        forgetting, go_on, answers = threading.Event(), threading.Event(), []
+
+        def forget():
+            forgetting.set()
+            go_on.wait(10)
+            answers.append("forgotten")
+
+        threads = [threading.Thread(target=lambda: answers.append(process.forked(forget))) for _ in range(2)]
+        threads[0].start()
+        forgetting.wait(10)
+        threads[1].start()
+        go_on.set()
+        for thread in threads:
+            thread.join()
+        return answers[0], sorted(answers[1:]), process.forked(forget)
+
+    assert _in_a_child(ask) == ["('forgotten', [False, True], False)"]

@@ -8,6 +8,8 @@ module by `os.register_at_fork`, what an object knows by asking its `Process`.
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 
 __all__ = ["Process"]
 
@@ -25,9 +27,27 @@ class Process:
         """Whether it is this one."""
         return self._id == os.getpid()
 
-    def forked(self) -> bool:
-        """Whether this is a child of it, which from now on is the process; so it is said once."""
+    def forked(self, forget: Callable[[], object]) -> bool:
+        """Whether this is a child of it, which from now on is the process; so it is said once.
+
+        Then `forget` has let go of what was the parent's, before any other thread was answered.
+        """
         if self.here:
             return False
-        self._id = os.getpid()
-        return True
+        with _turn:
+            if self.here:
+                return False
+            forget()
+            self._id = os.getpid()
+            return True
+
+
+_turn = threading.RLock()  # what is made anew may ask for others that are
+
+
+def _forget_parent() -> None:
+    global _turn
+    _turn = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_parent)

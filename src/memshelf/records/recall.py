@@ -104,13 +104,18 @@ class Recall:
         self.index = RecordIndex(Table(self.embedder.dimension) if self.embedder is not None else None)
         self._scorer = Scorer(self.index) if np is not None else PlainScorer(self.index)
 
-    def forked(self) -> bool:
-        """Whether this is a forked child that has not asked before: the index is empty here, and yet to be filled."""
-        if not self._process.forked():
-            return False
-        self._turns, self._changed = None, None
-        self.reset()  # the thread may have been in the middle of a change
-        return True
+    def forked(self, forget: Callable[[], object] = lambda: None) -> bool:
+        """Whether this is a forked child that has not asked before: the index is empty here, and yet to be filled.
+
+        `forget` is called before any other thread goes on.
+        """
+
+        def begin() -> None:
+            self._turns, self._changed = None, None
+            self.reset()  # the thread may have been in the middle of a change
+            forget()
+
+        return self._process.forked(begin)
 
     def say_what_is_missing(self) -> None:
         """Say once in a process, if it is so, that what should go by meaning goes by words. `search` does it itself."""

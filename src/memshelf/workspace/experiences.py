@@ -191,8 +191,7 @@ class Experiences:
         return "\n".join(["## Learned Experiences", "", note, "", *(f"- {each.lesson}" for each in found)])
 
     async def _refresh(self) -> None:
-        if self._process.forked():
-            self._begin()
+        self._process.forked(self._begin)
         listed = {
             each.path.removeprefix(_UNDER): each.version
             for each in await self._store.list()

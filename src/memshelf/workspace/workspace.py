@@ -175,8 +175,7 @@ class Workspace:
         1 to 128 printable characters without white space around them, else `ValueError`; `None` and `""` are `default`.
         """
         checked = checked_user(user_id)
-        if self._process.forked():
-            self._users = {}
+        self._process.forked(self._begin)
         self._current = self._users.pop(checked) if checked in self._users else self._open(checked)
         self._users[checked] = self._current  # the last of them
         if len(self._users) > _MOST_USERS:
@@ -184,9 +183,12 @@ class Workspace:
 
     @property
     def _user(self) -> UserMemory:
-        if not self._process.here:
-            self.set_user(self._current.id)
+        self._process.forked(self._begin)
         return self._current
+
+    def _begin(self) -> None:
+        self._current = self._open(self._current.id)
+        self._users = {self._current.id: self._current}
 
     def _open(self, user_id: str) -> UserMemory:
         store, root = self._stores.open(user_id), self._stores.root(user_id)

@@ -266,8 +266,7 @@ class SqlRecordStore:
 
     async def _catch_up(self) -> None:
         """Bring the index to what is committed now, by whichever process."""
-        if self._recall.forked():
-            self._begin()
+        self._recall.forked(self._begin)
         await self._prepare()
         generation = self._engine.generation()
         now = await self._read(_stands_at, None, single=True)
