@@ -99,14 +99,14 @@ async def test_a_folder_that_cannot_be_read_is_unavailable_to_an_import(workspac
 
     def fails(real):
         def fail(path, *arguments, **options):
-            if path.name == what:
+            if isinstance(path, Path) and path.name == what:
                 raise OSError(errno.EIO, "Input/output error", str(path))
             return real(path, *arguments, **options)
 
         return fail
 
-    for name in ("is_dir", "read_bytes"):
-        monkeypatch.setattr(Path, name, fails(getattr(Path, name)))
+    monkeypatch.setattr(Path, "read_bytes", fails(Path.read_bytes))
+    monkeypatch.setattr("memshelf.presence.os.stat", fails(os.stat))
     assert what in (await refused("unavailable", import_memories(tmp_path / "claude", workspace))).message
 
 

@@ -24,6 +24,7 @@ from memshelf.files.archive import Header, Json
 from memshelf.files.backends.sql.archive import Imported
 from memshelf.files.format import validate_path
 from memshelf.limits import FileFormat, StoreLimits
+from memshelf.presence import is_directory
 from memshelf.stores.archive import import_store, require_store, valid_path
 from memshelf.stores.shelf import Shelf
 
@@ -158,7 +159,7 @@ async def import_memory(memory: str, file: str, *, every: bool, as_json: bool) -
       memshelf files import user.memshelf.gz --memory copy.db
       memshelf files import ./notes --memory user.db
     """
-    if disk_path(file).is_dir():
+    if is_directory(disk_path(file)):
         async with opened(memory, create=True) as store:
             done = await import_folder(store, disk_path(file), every=every, origin=origin())
         show_import(done, as_json=as_json)

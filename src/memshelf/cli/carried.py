@@ -19,6 +19,7 @@ from memshelf.cli import render
 from memshelf.cli.command import disk_paths
 from memshelf.cli.memory import disk_path
 from memshelf.errors import MemoryStoreError
+from memshelf.presence import stands
 from memshelf.storage.private import sync_directory
 from memshelf.storage.staged import staged
 
@@ -37,7 +38,7 @@ def new_file(file: str, *, force: bool) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         return
     place = disk_path(file)
-    if place.exists() and not force:
+    if stands(place) and not force:
         raise click.UsageError(f"{file} exists; say --force to replace it.")
     in_place = False
     try:

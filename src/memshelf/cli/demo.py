@@ -13,6 +13,7 @@ from memshelf.cli.command import asynchronous, disk_paths, require_agent
 from memshelf.cli.memory import disk_path, memories
 from memshelf.files.backends.sqlite import SqliteFileStore
 from memshelf.files.model import Version
+from memshelf.presence import is_directory, is_file, stands
 
 __all__ = ["STORYTELLER", "demo"]
 
@@ -66,7 +67,7 @@ async def demo(folder: str) -> None:
 def _folder(folder: Path) -> Path:
     """The demo's folder, new or of an earlier demo."""
     marker = folder / _MARKER
-    if folder.exists() and not marker.is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    if stands(folder) and not is_file(marker) and (not is_directory(folder) or any(folder.iterdir())):
         raise click.UsageError(f"{folder} holds something else. Name a new folder with --folder.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     marker.touch(mode=0o600)
@@ -74,7 +75,7 @@ def _folder(folder: Path) -> Path:
 
 
 def _memories(database: Path) -> list[str]:
-    return memories(database) if database.exists() else []
+    return memories(database) if stands(database) else []
 
 
 async def _require_own(database: Path, names: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from memshelf.files import edits
 from memshelf.files.protocol import FileStore
 from memshelf.mounted import Json
 from memshelf.origin import Origin
+from memshelf.presence import is_directory, is_file, stands
 from memshelf.storage.private import make_private
 
 __all__ = ["export_folder", "import_folder", "show_import"]
@@ -80,7 +81,7 @@ def _unreadable(path: str, error: OSError) -> Json:
 
 
 def _files(folder: Path, done: FolderImport) -> Iterator[tuple[str, Path]]:
-    if not folder.is_dir():
+    if not is_directory(folder):
         raise click.UsageError(f"{folder} is no folder.")
 
     def unreadable(error: OSError) -> None:
@@ -90,7 +91,7 @@ def _files(folder: Path, done: FolderImport) -> Iterator[tuple[str, Path]]:
         directories[:] = sorted(name for name in directories if not name.startswith("."))
         for name in sorted(names):
             place = Path(parent, name)
-            if not name.startswith(".") and place.is_file() and not place.is_symlink():
+            if not name.startswith(".") and is_file(place) and not place.is_symlink():
                 yield place.relative_to(folder).as_posix(), place
 
 
@@ -166,7 +167,7 @@ def _take_back(folder: Path, places: list[Path], made: list[Path]) -> None:
 
 
 def _make(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if stands(folder) and (not is_directory(folder) or any(folder.iterdir())):
         raise click.UsageError(f"{folder} is not empty: export to a new folder.")
     make_private(str(folder))
 

@@ -21,6 +21,7 @@ from memshelf.files.backends.sqlite import SqliteFileStore
 from memshelf.files.mount import FileMount
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.origin import Origin
+from memshelf.presence import is_directory, is_file, stands
 from memshelf.storage.sqlite_connection import error_kind, may_write, reason, require_not_emptied
 
 __all__ = [
@@ -84,9 +85,9 @@ def disk_path(argument: str) -> Path:
 def existing_folder(argument: str, what: str) -> Path:
     """The folder that a user typed, which is a `what`. `unknown_memory` when there is no such folder."""
     folder = disk_path(argument)
-    if folder.is_dir():
+    if is_directory(folder):
         return folder
-    if folder.exists():
+    if stands(folder):
         raise MemoryStoreError("unknown_memory", f"{argument} is no {what}: it is not a folder.")
     raise MemoryStoreError("unknown_memory", f"There is no {what} at {argument}.")
 
@@ -101,9 +102,9 @@ def locate(text: str) -> Place:
     if not text:
         raise click.BadParameter("it is empty; give a directory or a SQLite file", param_hint="--memory")
     path = disk_path(text)
-    if path.is_dir():
+    if is_directory(path):
         return Place(text, "directory", path)
-    marks = [at for at, sign in enumerate(text) if sign == "#"] if not path.exists() else []
+    marks = [at for at, sign in enumerate(text) if sign == "#"] if not stands(path) else []
     for at in reversed(marks):
         if _is_sqlite(base := disk_path(text[:at])):
             if not text[at + 1 :]:
@@ -111,7 +112,7 @@ def locate(text: str) -> Place:
             return Place(text, "sqlite", base, text[at + 1 :])
     if _is_sqlite(path):
         return Place(text, "sqlite", path)
-    if path.exists():
+    if stands(path):
         raise MemoryStoreError(
             "unknown_memory", f"{text} is no memory: it is neither a directory nor a SQLite database."
         )
@@ -119,9 +120,9 @@ def locate(text: str) -> Place:
 
 
 def _is_sqlite(path: Path) -> bool:
-    if not path.exists():
+    if not stands(path):
         return path.suffix.lower() in _SQLITE_SUFFIXES
-    if not path.is_file():
+    if not is_file(path):
         return False
     with path.open("rb") as file:
         head = file.read(len(_SQLITE_HEADER))
@@ -169,7 +170,7 @@ def store_of(place: Place) -> Store:
     """The store of a memory, which creates it with the first change. `unknown_memory` for a foreign database."""
     if place.kind == "directory":
         return DirectoryFileStore(place.path)
-    if place.path.exists() and place.path.stat().st_size:
+    if stands(place.path) and place.path.stat().st_size:
         memories(place.path)
     try:
         return SqliteFileStore(place.path, place.memory)
@@ -180,7 +181,7 @@ def store_of(place: Place) -> Store:
 def require(place: Place) -> None:
     """`unknown_memory` when there is none. Looking for it creates nothing, which a store might."""
     names: list[str] = []
-    if not place.path.exists():
+    if not stands(place.path):
         missing = f"There is no memory at {place.text}."
     elif place.kind == "sqlite" and place.memory not in (names := memories(place.path)):
         missing = f"{place.path} holds no memory {place.memory}. It holds: {some_of(names)}."
@@ -199,7 +200,7 @@ def require_room(place: Place) -> None:
     if os.path.lexists(path):
         return
     above = next(each for each in path.parents if os.path.lexists(each))
-    if not above.is_dir():
+    if not is_directory(above):
         raise MemoryStoreError("unavailable", f"{place.text} cannot be made: {above} is not a folder.")
     if not may_write(above, os.W_OK | os.X_OK):
         raise MemoryStoreError("unavailable", f"{place.text} cannot be made: the folder {above} cannot be written.")

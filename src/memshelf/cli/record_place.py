@@ -15,6 +15,7 @@ from memshelf.cli.command import disk_paths, one_of
 from memshelf.cli.memory import locate, say_where, some_of
 from memshelf.cli.serve import database_option, engine_of, postgres_url
 from memshelf.errors import MemoryStoreError
+from memshelf.presence import stands
 from memshelf.storage.sqlite_engine import SqliteEngine
 from memshelf.storage.transaction import Engine, Row, Transaction
 
@@ -155,4 +156,4 @@ def _place(memory: str | None, database: str | None, namespace: str | None) -> R
     if namespace is not None and place.memory not in (_DEFAULT, namespace):
         raise click.UsageError(f"{value} names a namespace, and --namespace another.")
     chosen = place.memory if namespace is None else namespace
-    return RecordPlace(str(place.path), SqliteEngine(place.path), chosen, exists=place.path.exists())
+    return RecordPlace(str(place.path), SqliteEngine(place.path), chosen, exists=stands(place.path))

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from memshelf.errors import MemoryStoreError
+from memshelf.presence import is_file
 from memshelf.storage.sqlite_connection import may_write
 from memshelf.storage.sqlite_engine import SqliteEngine
 from memshelf.storage.transaction import Engine
@@ -29,7 +30,7 @@ def engine_for(data: str | os.PathLike[str] | None, database: str | None) -> Eng
 
 def has_data(data: str | os.PathLike[str]) -> bool:
     """Whether the directory holds a service's SQLite database."""
-    return (Path(data) / DATABASE_NAME).is_file()
+    return is_file(Path(data) / DATABASE_NAME)
 
 
 def require_writable(data: str | os.PathLike[str]) -> None:

@@ -14,6 +14,7 @@ from memshelf.arguments import checked_argument, checked_path
 from memshelf.errors import MemoryStoreError
 from memshelf.files.edits import find
 from memshelf.origin import Origin
+from memshelf.presence import is_directory, is_file
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.entries import MemoryEntry
 from memshelf.workspace.users import user_of
@@ -71,17 +72,17 @@ def _refusals() -> Iterator[None]:
 
 def has_users(folder: Path) -> bool:
     """Whether a folder is a workspace, with all its users, and not the memory of one."""
-    return (folder / WorkspaceConfig().users_dir).is_dir()
+    return is_directory(folder / WorkspaceConfig().users_dir)
 
 
 def _users(source: str | os.PathLike[str], only: str) -> list[tuple[str, Path]]:
     folder = Path(checked_path("source", source)).absolute()
-    if not folder.is_dir():
+    if not is_directory(folder):
         raise MemoryStoreError("not_found", "There is no such folder to import from.")
     if not has_users(folder):
         return [(only, folder)]
     users = folder / WorkspaceConfig().users_dir
-    directories = sorted(each for each in users.iterdir() if each.is_dir() and not each.is_symlink())
+    directories = sorted(each for each in users.iterdir() if is_directory(each) and not each.is_symlink())
     return [(user_of(each.name) or each.name, each) for each in directories]
 
 
@@ -133,14 +134,14 @@ async def _entries(root: Path) -> AsyncIterator[MemoryEntry]:
 def _places(root: Path) -> list[Path]:
     """Where a user's entries are, and the candidates."""
     entries = root / "memory"
-    return [each for each in (entries if entries.is_dir() else root, root / _CANDIDATES) if each.is_dir()]
+    return [each for each in (entries if is_directory(entries) else root, root / _CANDIDATES) if is_directory(each)]
 
 
 def _no_text(folder: Path) -> list[str]:
     """What looks like an entry, but is passed over by a memory."""
     found = []
     for each in sorted(folder.glob("[!.]*.md")):
-        if each.name not in (WorkspaceConfig().agent_md, WorkspaceConfig().memory_md) and each.is_file():
+        if each.name not in (WorkspaceConfig().agent_md, WorkspaceConfig().memory_md) and is_file(each):
             try:
                 each.read_bytes().decode()
             except UnicodeDecodeError:
