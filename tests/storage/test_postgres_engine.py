@@ -171,7 +171,7 @@ async def test_a_refusal_that_changed_nothing_costs_the_others_nothing(engine):
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("SELECT nothing FROM nowhere", asyncpg.UndefinedTableError),
+        ("SELECT nothing FROM words", asyncpg.UndefinedColumnError),
         ("INSERT INTO words (word) VALUES ('a')", asyncpg.UniqueViolationError),
     ],
 )

@@ -8,6 +8,7 @@ import secrets
 import asyncpg
 import pytest
 
+from memshelf import Origin, PostgresFileStore, PostgresRecordStore
 from memshelf.storage import postgres_connection, postgres_readers, postgres_writer
 from memshelf.storage.postgres import PostgresEngine
 from memshelf.storage.postgres_unlocked import UnlockedTransaction
@@ -452,3 +453,25 @@ async def test_a_server_that_crashes_and_comes_back_is_used_again_and_has_what_w
         await engine.aclose()
     finally:
         await asyncio.to_thread(server.stop)
+
+
+async def test_tables_that_are_gone_while_a_backup_is_restored_are_unavailable_until_they_are_back(
+    postgres_server, schema
+):
+    files = PostgresFileStore(postgres_server.dsn, schema=schema)
+    records = PostgresRecordStore(postgres_server.dsn, schema=schema, embedder=None)
+    version = await files.write("a.md", "one", expected=None, origin=Origin())
+    await records.add("likes tea")
+    operator = await asyncpg.connect(postgres_server.dsn)
+    await operator.execute(f"ALTER SCHEMA {schema} RENAME TO {schema}_away")
+    await refused("unavailable", files.list())
+    await refused("unavailable", files.write("a.md", "two", expected=version, origin=Origin()))
+    await refused("unavailable", files.purge())
+    await refused("unavailable", records.add("likes coffee"))
+    await refused("unavailable", records.search("tea"))
+    await operator.execute(f"ALTER SCHEMA {schema}_away RENAME TO {schema}")
+    await files.write("a.md", "two", expected=version, origin=Origin())
+    assert [record.text for record in await records.search("tea")] == ["likes tea"]
+    await files.aclose()
+    await records.aclose()
+    await operator.close()

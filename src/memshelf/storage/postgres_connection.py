@@ -161,6 +161,8 @@ def unconfirmed(error: Exception) -> MemoryStoreError:
 # Connection, transaction state, authorization, catalogue, rollback, resources, limits of what an index can hold,
 # state of objects, operator, system, corruption: what no change of the statement would help against.
 _NOT_THE_STATEMENT = frozenset({"08", "25", "28", "3D", "40", "53", "54", "55", "57", "58", "XX"})
+# No right to a table, and no such table: all statements are of tables that were there, as while a backup is restored.
+_NOT_OURS = frozenset({"42501", "42P01"})
 
 
 def refusal(error: Exception) -> Exception:
@@ -169,7 +171,7 @@ def refusal(error: Exception) -> Exception:
         return error.with_traceback(None)  # it leads to the job, which is to have the error, and would hold itself
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
-        return unavailable(error) if state[:2] in _NOT_THE_STATEMENT or state == "42501" else error
+        return unavailable(error) if state[:2] in _NOT_THE_STATEMENT or state in _NOT_OURS else error
     if isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError):
         return unavailable(error)
     return error
