@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from workspace_of_tests import ORIGIN, WORKSPACE
 
+from memshelf.files.backends.sql.changes import erase
 from memshelf.origin import Origin
 from memshelf.storage import sqlite_engine
 from memshelf.stores.catalogue import Period
 from memshelf.stores.files import StoreFiles
 from memshelf.stores.history import Author, History
 from memshelf.stores.memories import Memories
-from memshelf.stores.shelf import Shelf
+from memshelf.stores.shelf import Opened, Shelf, StoreAccess
 from memshelf.stores.verification import Verification
 from memshelf.stores.versions import VersionFilter, Versions
 
@@ -259,3 +260,61 @@ async def test_rare_versions_are_found_page_by_page_wherever_they_stand(
                 break
         assert found == wrote[::-1]
     assert (await versions.page(limit=5, where=VersionFilter(api_key_id="none"))).items == ()
+
+
+async def test_erasing_a_version_costs_the_same_however_many_files_and_erased_versions_there_are(
+    shelf: Shelf, store: str, memories: Memories, steps: Steps
+) -> None:
+    one = (await memories.create("/log.md", "version 0", origin=ORIGIN)).id
+    access = StoreAccess(shelf, WORKSPACE, store)
+
+    async def erased(seqs: range) -> int:
+        """The steps for some of the oldest versions, as retention erases them."""
+
+        async def script(opened: Opened) -> int:
+            rows = await opened.memory.all(
+                "SELECT id, file_id FROM file_versions WHERE memory_id = $1 AND seq >= $2 AND seq < $3",
+                seqs.start,
+                seqs.stop,
+            )
+            return await erase(opened.memory, dict(map(tuple, rows)), "retention", shelf.mint)
+
+        return await steps.of(lambda: access.write(script))
+
+    await rewrite(memories, one, range(1, 400))
+    await erased(range(1, 6))
+    before = [await erased(range(6, 11))]
+    await fill(memories, range(500))
+    await erased(range(11, 300))
+    with no_more_than_before(before) as now:
+        now.append(await erased(range(300, 305)))
+    assert len((await StoreFiles(shelf, WORKSPACE, store).versions("log.md", None, 1_000, None)).versions) == 400
+
+
+async def test_a_place_is_left_with_the_last_version_that_says_so(shelf: Shelf, store: str, memories: Memories) -> None:
+    one = (await memories.create("/a.md", "0", origin=ORIGIN)).id
+    await rewrite(memories, one, range(1, 6))
+    await memories.update(one, path="/b.md", origin=ORIGIN)
+    await rewrite(memories, one, range(6, 12))
+    versions, files = Versions(shelf, WORKSPACE, store), StoreFiles(shelf, WORKSPACE, store)
+    at_a = [each.id for each in (await versions.page(limit=100)).items if each.path == "a.md"]
+    assert len(at_a) == 6
+    for left, id in enumerate(at_a[::2] + at_a[1::2], start=1):
+        await versions.redact(id, by="ann")
+        found = (await files.versions("a.md", None, 100, None)).versions
+        assert len(found) == (13 if left < 6 else 0)
+    assert len((await files.versions("b.md", None, 100, None)).versions) == 13
+
+
+async def test_a_page_with_content_costs_the_same_however_many_memories_there_are(
+    shelf: Shelf, memories: Memories, steps: Steps
+) -> None:
+    async def pages() -> list[int]:
+        page = (await memories.page(limit=10, content=True)).next_page
+        return [await steps.of(lambda: memories.page(limit=10, page=page, content=True))]
+
+    await fill(memories, range(50))
+    before = await pages()
+    await fill(memories, range(50, 600))
+    with no_more_than_before(before) as now:
+        now += await pages()

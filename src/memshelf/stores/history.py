@@ -173,7 +173,7 @@ class History(StoreAccess):
         # versions would read the whole history for each page.
         query = (
             f"SELECT placed.path, placed.file_id, {columns} FROM (SELECT p.memory_id, p.path, p.file_id, "  # noqa: S608  # no value
-            f"{newest('p', ' AND n.seq <= $3 AND +n.created_at <= $2')} AS seq FROM file_places p "
+            f"{newest('p', before='$3', where=' AND +n.created_at <= $2')} AS seq FROM file_places p "
             f"WHERE p.memory_id = $1 AND (p.path, p.file_id) > ($4, $5){' AND p.path < $6' if end else ''} "
             "ORDER BY p.path, p.file_id "
             "LIMIT {most}) placed LEFT JOIN file_versions v ON v.memory_id = placed.memory_id AND v.seq = placed.seq "
@@ -184,7 +184,7 @@ class History(StoreAccess):
             last = until if until is not None else await _last_at(opened, moment)
             rows, after, most = list[Row](), (start, ""), limit + 1
             while last:
-                placed = await opened.memory.all(query.format(most=most), micros(moment), last, *after, *end)
+                placed = await opened.memory.all(query.format(most=most), micros(moment), int(last) + 1, *after, *end)
                 rows += (row[2:] for row in placed if row[2] is not None)
                 if len(rows) > limit or len(placed) < most:
                     break

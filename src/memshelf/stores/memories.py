@@ -199,10 +199,10 @@ async def memories_at(opened: Opened, version_ids: Sequence[str]) -> dict[str, M
         return {}
     marks = ", ".join(f"${number}" for number in range(2, len(version_ids) + 2))
     rows = await opened.memory.all(
-        # The plus keeps an engine from beginning with all files of the memory, and all versions of each.
+        # The pluses keep an engine from beginning with all files of the memory, or with all its versions.
         f"SELECT {_FIELDS}, v.content FROM file_versions v "  # noqa: S608  # marks
         f"JOIN files f ON f.memory_id = +v.memory_id AND f.file_id = v.file_id AND f.version_id = v.id "
-        f"WHERE v.memory_id = $1 AND v.id IN ({marks})",
+        f"WHERE +v.memory_id = $1 AND v.id IN ({marks})",
         *version_ids,
     )
     found = [_memory(opened.store_id, row) for row in rows]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.memory import VERSION_OF_CALL, Head, Live, Memory, find_memory
+from memshelf.files.backends.sql.of_file import newest, oldest
 from memshelf.files.backends.sql.paths import LIVE_FILE, forget_free, obstacles
 from memshelf.files.chain import SALT_BYTES, Facts, commitment, genesis, link
 from memshelf.files.decide import Commit, Move, Request, Write, decide, replay
@@ -209,11 +210,16 @@ async def erase(memory: Memory, versions: Mapping[str, str], by: str, mint: Mint
 
     A version that is erased already stays as it is, and so does one that its file holds now.
     """
-    ids, files = list(versions), sorted(set(versions.values()))
+    ids = list(versions)
+    # The plus keeps an engine from reading all versions of the memory for some ids.
+    rows = await memory.all(
+        f"SELECT path, max(seq) FROM file_versions WHERE +memory_id = $1 AND id IN ({_marks(2, ids)}) GROUP BY path",  # noqa: S608  # marks
+        *ids,
+    )
     erased = await memory.transaction.execute(
         "UPDATE file_versions SET path = NULL, sha256 = NULL, size = NULL, salt = NULL, content = NULL, "  # noqa: S608  # marks
-        f"redacted_at = $1, redacted_by = $2 WHERE memory_id = $3 AND id IN ({_marks(4, ids)}) AND redacted_at IS NULL "
-        "AND NOT EXISTS (SELECT 1 FROM files f WHERE f.memory_id = $3 AND f.version_id = file_versions.id "
+        f"redacted_at = $1, redacted_by = $2 WHERE +memory_id = $3 AND id IN ({_marks(4, ids)}) "
+        "AND redacted_at IS NULL AND NOT EXISTS (SELECT 1 FROM files f WHERE f.memory_id = $3 AND f.version_id = file_versions.id "
         "AND f.file_id = file_versions.file_id)",
         mint.now(),
         by,
@@ -221,15 +227,27 @@ async def erase(memory: Memory, versions: Mapping[str, str], by: str, mint: Mint
         *ids,
     )
     if erased:
-        await memory.transaction.execute(
-            f"DELETE FROM file_places WHERE memory_id = $1 AND file_id IN ({_marks(2, files)}) AND NOT EXISTS "  # noqa: S608  # marks
-            "(SELECT 1 FROM file_versions v WHERE v.memory_id = $1 AND v.file_id = file_places.file_id "
-            "AND v.path = file_places.path)",
-            memory.id,
-            *files,
-        )
+        paths = sorted(path for path, _ in rows if path is not None)
+        await _leave_places(memory, paths, sorted(set(versions.values())), 1 + max(seq for _, seq in rows))
         await _want_erasure(memory)
     return erased
+
+
+async def _leave_places(memory: Memory, paths: Sequence[str], files: Sequence[str], beyond: int) -> None:
+    """Forget that the files stood at the paths of which no version says so any more. The numbers of what was erased lie
+    before `beyond`: what is past is erased in its order, so mostly the next version says so."""
+    says_so = " AND n.path = file_places.path"
+    # The files' ids are compared so that no engine reads all places for them.
+    await memory.transaction.execute(
+        f"DELETE FROM file_places WHERE memory_id = $1 AND path IN ({_marks(3, paths)}) "  # noqa: S608  # marks
+        f"AND file_id || '' IN ({_marks(3 + len(paths), files)}) "
+        f"AND {oldest('file_places', since='$2', where=says_so)} IS NULL "
+        f"AND {newest('file_places', before='$2', where=says_so)} IS NULL",
+        memory.id,
+        beyond,
+        *paths,
+        *files,
+    )
 
 
 def _marks(first: int, values: Sequence[str]) -> str:

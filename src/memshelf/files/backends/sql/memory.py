@@ -322,7 +322,7 @@ class Memory:
             where = (f" AND seq < {before}" if before else "") + (f" AND created_at >= {after}" if after else "")
             query = f"{_SELECT_VERSION}{where} ORDER BY seq DESC LIMIT {limit + 1}"
         else:
-            least = newest("p", f" AND n.seq < {before}" if before else "", skipped=limit + 1)
+            least = newest("p", before=before, skipped=limit + 1)
             where = f" AND (w.file_id, w.seq) < (p.file_id, {before})" if before else ""
             where += f" AND +w.created_at >= {after}" if after else ""  # the plus: not by an index over times
             query = (

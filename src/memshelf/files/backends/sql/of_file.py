@@ -7,7 +7,7 @@ equality, an engine may walk the whole history for the file, or read all of the 
 
 from __future__ import annotations
 
-__all__ = ["AT_PATH", "NEWEST_FIRST", "newest", "of_file"]
+__all__ = ["AT_PATH", "NEWEST_FIRST", "newest", "of_file", "oldest"]
 
 NEWEST_FIRST = "file_id DESC, seq DESC"
 
@@ -26,10 +26,20 @@ def of_file(mark: str) -> str:
     return f"file_id >= {mark} AND file_id <= {mark}"
 
 
-def newest(row: str, where: str = "", skipped: int = 0) -> str:
+def newest(row: str, *, before: str = "", where: str = "", skipped: int = 0) -> str:
     """The number of the newest version of the file that a row is of, after `skipped` newer ones; NULL if there are no
-    more. `where` says more of the versions `n`."""
+    more. Only those count with a number less than the one at the mark `before`; `where` says more of the versions
+    `n`."""
+    first = f"(n.file_id, n.seq) < ({row}.file_id, {before})" if before else f"n.file_id <= {row}.file_id"
     return (
         f"(SELECT n.seq FROM file_versions n WHERE n.memory_id = {row}.memory_id AND n.file_id >= {row}.file_id "  # noqa: S608  # names
-        f"AND n.file_id <= {row}.file_id{where} ORDER BY n.file_id DESC, n.seq DESC LIMIT 1 OFFSET {skipped})"
+        f"AND {first}{where} ORDER BY n.file_id DESC, n.seq DESC LIMIT 1 OFFSET {skipped})"
+    )
+
+
+def oldest(row: str, *, since: str, where: str = "") -> str:
+    """The number of the oldest version of that file from the number at the mark `since` on."""
+    return (
+        f"(SELECT n.seq FROM file_versions n WHERE n.memory_id = {row}.memory_id AND n.file_id <= {row}.file_id "  # noqa: S608  # names
+        f"AND (n.file_id, n.seq) >= ({row}.file_id, {since}){where} ORDER BY n.file_id, n.seq LIMIT 1)"
     )
