@@ -219,8 +219,8 @@ async def erase(memory: Memory, versions: Mapping[str, str], by: str, mint: Mint
     erased = await memory.transaction.execute(
         "UPDATE file_versions SET path = NULL, sha256 = NULL, size = NULL, salt = NULL, content = NULL, "  # noqa: S608  # marks
         f"redacted_at = $1, redacted_by = $2 WHERE +memory_id = $3 AND id IN ({_marks(4, ids)}) "
-        "AND redacted_at IS NULL AND NOT EXISTS (SELECT 1 FROM files f WHERE f.memory_id = $3 AND f.version_id = file_versions.id "
-        "AND f.file_id = file_versions.file_id)",
+        "AND redacted_at IS NULL AND NOT EXISTS (SELECT 1 FROM files f WHERE f.memory_id = $3 "
+        "AND f.version_id = file_versions.id AND f.file_id = file_versions.file_id)",
         mint.now(),
         by,
         memory.id,
