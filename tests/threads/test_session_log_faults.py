@@ -78,11 +78,13 @@ def test_what_is_read_in_small_pieces_is_the_same(log, monkeypatch):
     assert log.load() == list(log.rows()) == whole
 
 
-def test_a_session_that_cannot_be_read_is_listed_without_what_is_in_it(log, monkeypatch):
+def test_a_session_that_cannot_be_read_is_listed_without_what_is_in_it_and_a_warning_says_so(log, monkeypatch, caplog):
     _failing(monkeypatch, "pread", first=True)
     (info,) = SessionLog.list_sessions(log.directory)
     assert (info.session_id, info.name, info.preview) == ("s1", None, "")
     assert info.bytes == os.path.getsize(log.path)
+    assert "Session s1" in caplog.text
+    assert "Input/output error" in caplog.text
 
 
 def test_rows_of_which_a_part_cannot_be_taken_back_are_unconfirmed(log, monkeypatch):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ from memshelf.threads.rows import decode, session_name, texts
 
 __all__ = ["SessionInfo", "inspect"]
 
+_LOG = logging.getLogger(__name__)
 _ENDING = ".jsonl"
 _PREVIEW_CHARS = 120
 _PREVIEW_LINES = 50
@@ -57,9 +58,12 @@ def _info(entry: os.DirEntry[str]) -> SessionInfo | None:
     except (MemoryStoreError, FileNotFoundError):
         return None
     name, preview = None, ""
-    with suppress(MemoryStoreError), Journal(entry.path, durable=False).reading() as lines:
-        name = _name(lines.backwards())
-        preview = _preview(lines.forwards())
+    try:
+        with Journal(entry.path, durable=False).reading() as lines:
+            name = _name(lines.backwards())
+            preview = _preview(lines.forwards())
+    except MemoryStoreError as error:
+        _LOG.warning("Session %s is listed without what is in it: %s", session_id, error.message)
     return SessionInfo(
         session_id=session_id,
         name=name,
