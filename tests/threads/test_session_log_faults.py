@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -187,3 +188,25 @@ def test_a_directory_that_cannot_be_kept_out_of_version_control_is_not_left_behi
     SessionLog("s1", tmp_path / "sessions").append("user", "kept")
     assert (tmp_path / "sessions" / ".gitignore").read_text() == "*\n"
     assert stat.S_IMODE((tmp_path / "sessions").stat().st_mode) == 0o700
+
+
+def test_a_session_whose_directory_goes_while_it_is_made_is_unavailable(log, monkeypatch):
+    real = os.link
+
+    def late(source, target, **options):
+        shutil.rmtree(log.directory)
+        real(source, target, **options)
+
+    monkeypatch.setattr(os, "link", late)
+    with _refusal("unavailable"):
+        log.fork("s2")
+    assert not os.path.lexists(log.directory)
+
+
+def test_a_session_in_a_directory_that_is_a_link_to_nowhere_is_unavailable(log, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with _refusal("unavailable"):
+        SessionLog("s2", tmp_path / "link").create([{"type": "user", "content": "first"}])
+    with _refusal("unavailable"):
+        log.export(tmp_path / "link" / "s1.md")
+    assert not os.path.lexists(tmp_path / "nowhere")

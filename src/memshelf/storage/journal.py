@@ -158,22 +158,23 @@ class Journal:
         With `make`, a directory that is missing is made as for `append`.
         """
         directory, made = os.path.dirname(self.path), False
-        with _refusals(self.path):
+        try:
             if make:
                 private_directory(directory, durable=self._durable)
-            try:
-                with staged(directory) as (file, path):
-                    file.writelines(lines)
-                    file.flush()
-                    if self._durable:
-                        os.fsync(file.fileno())
-                    os.link(path, self.path)  # unlike a rename, it never replaces a file
-                    made = True
-            except OSError as error:
-                if made:
-                    raise _unconfirmed(self.path, error) from error
+            with staged(directory) as (file, path):
+                file.writelines(lines)
+                file.flush()
+                if self._durable:
+                    os.fsync(file.fileno())
+                os.link(path, self.path)  # unlike a rename, it never replaces a file
+                made = True
+        except OSError as error:
+            if made:
+                raise _unconfirmed(self.path, error) from error
+            if isinstance(error, FileExistsError):
                 raise
-            self._confirm()
+            raise _refusal(self.path, error) from error
+        self._confirm()
 
     def remove(self) -> bool:
         """Remove the file; whether there was one."""

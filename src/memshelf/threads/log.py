@@ -175,8 +175,6 @@ class SessionLog:
             Journal(place, durable=self._durable).create(lines)
         except FileExistsError:
             raise MemoryStoreError("already_exists", f"{os.fspath(path)} exists already.") from None
-        except FileNotFoundError as error:
-            raise MemoryStoreError("unavailable", f"{os.fspath(path)}: {error.strerror}.") from error
 
     def delete(self) -> bool:
         """Remove the session for good; whether there was one."""
