@@ -14,6 +14,7 @@ from workspace_of_tests import ORIGIN, WORKSPACE
 from memshelf.storage.ids import from_micros
 from memshelf.storage.postgres import PostgresEngine
 from memshelf.storage.postgres_transaction import PostgresTransaction
+from memshelf.stores import retention
 from memshelf.stores.catalogue import Period, Stores
 from memshelf.stores.files import StoreFiles
 from memshelf.stores.history import History
@@ -118,3 +119,25 @@ async def test_a_page_reads_little_more_than_what_is_on_it(database, statistics)
     }
     read = {name: await database.rows_read(page) for name, page in pages.items()}
     assert max(read.values()) <= 80, read
+
+
+@pytest.mark.parametrize("statistics", [False, True])
+async def test_looking_for_stores_with_old_versions_reads_one_of_each(database, statistics):
+    await database.connection.execute(
+        "INSERT INTO memories (name, epoch, head_seq, head_link, created_at) "
+        "SELECT 'empty_' || n, '', 0, '', 0 FROM generate_series(1, 100) n"
+    )
+    await database.connection.execute(
+        "INSERT INTO stores (id, workspace_id, memory_id, name, description, metadata, created_at, updated_at) "
+        "SELECT m.name, $1, m.id, '', '', '{}', 0, 0 FROM memories m WHERE m.name LIKE 'empty_%'",
+        WORKSPACE,
+    )
+    if statistics:
+        await database.connection.execute("ANALYZE")
+    found = []
+
+    async def look():
+        found.extend([id async for id, _ in retention._with_old_versions(database.shelf, 1 << 60)])
+
+    assert await database.rows_read(look) <= 300
+    assert found == [database.store]

@@ -89,14 +89,15 @@ async def _with_old_versions(shelf: Shelf, before: int) -> AsyncIterator[tuple[s
     """The stores with versions from before a time, by id, with their workspaces. The others, which may be many, are not
     opened."""
     after = ""
+    # Not whether there is one: an engine that looks for any may go through all versions there are, store by store.
     query = (
-        "SELECT s.id, s.workspace_id, (SELECT v.seq FROM file_versions v WHERE v.memory_id = s.memory_id "  # noqa: S608  # no value
-        f"AND v.created_at < $1 LIMIT 1) FROM stores s WHERE s.id > $2 ORDER BY s.id LIMIT {_LOOKED_AT}"
+        "SELECT s.id, s.workspace_id, (SELECT min(v.created_at) FROM file_versions v "  # noqa: S608  # no value
+        f"WHERE v.memory_id = s.memory_id) FROM stores s WHERE s.id > $1 ORDER BY s.id LIMIT {_LOOKED_AT}"
     )
     while True:
-        rows = await shelf.engine.read(partial(_fetched, query=query, values=(before, after)))
-        for id, workspace_id, old in rows:
-            if old is not None:
+        rows = await shelf.engine.read(partial(_fetched, query=query, values=(after,)))
+        for id, workspace_id, oldest in rows:
+            if oldest is not None and oldest < before:
                 yield id, workspace_id
         if len(rows) < _LOOKED_AT:
             return
