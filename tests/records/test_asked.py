@@ -469,6 +469,7 @@ async def test_what_is_on_every_such_day_of_the_week_is_of_a_day_to_come(questio
         ("周二、四和星期天", {1, 3, 6}), ("每个星期日", {6}), ("禮拜三", {2}), ("每周末", {5, 6}), ("周二三点", {1}),
         ("sat in the sun", set()), ("they wed in may", set()), ("一周一次", set()), ("两个星期一次", set()),
         ("每周二一起吃饭", {1}), ("周一天气", {0}), ("monet", set()), ("周三5日", {2}),
+        ("thur or fri", {3, 4}), ("thus it was", set()),
     ],
 )  # fmt: skip
 def test_a_text_names_these_days_of_the_week(text, days):

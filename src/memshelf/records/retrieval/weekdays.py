@@ -15,7 +15,7 @@ _CHINESE_DAYS = {day: number for number, day in enumerate("一二三四五六日
 _AMBIGUOUS = frozenset(("mon", "wed", "sat", "sun"))
 _ENGLISH: dict[str, tuple[int, ...]]
 _ENGLISH = {f"{name}{end}": (number,) for number, name in enumerate(WEEKDAYS) for end in ("", "s")}
-_ENGLISH |= {f"{short}{end}": (_SHORT[short],) for short in ("tue", "thu", "fri") for end in ("", "s", "rs")}
+_ENGLISH |= {word: (_SHORT[word[:3]],) for word in ("tue", "tues", "thu", "thur", "thurs", "fri")}  # "thus" is none
 _ENGLISH |= {word: (_SHORT[word],) for word in _AMBIGUOUS} | {"weekend": (5, 6), "weekends": (5, 6)}
 _BEFORE = re.compile(r"(?:\b(?:every|each)|/|\b(?:mon|tues?|wed|thur?s?|fri|sat|sun)\b\.?\s?(?:[,&–-]|and|or|to))\s?$")
 _AFTER = re.compile(r"\.?\s?(?:[/,&–-]|and|or|to)\s?(?:mon|tue|wed|thu|fri|sat|sun)")
