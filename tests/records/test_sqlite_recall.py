@@ -411,3 +411,19 @@ async def _code(code: str, operation) -> None:
     with pytest.raises(MemoryStoreError) as caught:
         await operation
     assert caught.value.code == code
+
+
+async def test_a_backup_that_is_put_back_under_a_running_process_is_what_is_searched(tmp_path):
+    with (
+        closing(sqlite3.connect(tmp_path / "memory.db")) as live,
+        closing(sqlite3.connect(tmp_path / "kept.db")) as kept,
+    ):
+        async with SqliteRecordStore(tmp_path / "memory.db", embedder=None) as store:
+            green, black = [await store.add(f"likes {colour} tea") for colour in ("green", "black")]
+            live.backup(kept)
+            await store.delete(green.id)
+            await store.update(black.id, "plays the cello")
+            assert [record.text for record in await store.search("cello")] == ["plays the cello"]
+            kept.backup(live)
+            assert {record.text for record in await store.search("tea")} == {"likes green tea", "likes black tea"}
+            assert await store.search("cello") == []

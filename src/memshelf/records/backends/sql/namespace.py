@@ -229,6 +229,10 @@ class Namespace:
             found |= {row[0]: _record(row[1:]) for row in rows}
         return found
 
+    async def stands_at(self) -> tuple[str, int]:
+        """The epoch, and the number of the last change in it."""
+        return self.epoch, self.head
+
     async def record(self, record_id: str) -> MemoryRecord:
         """`record_not_found`."""
         return (await self.records([await self._position(record_id)])).popitem()[1]

@@ -268,10 +268,12 @@ class SqlRecordStore:
         """Bring the index to what is committed now, by whichever process."""
         self._recall.forked(self._begin)
         await self._prepare()
-        generation = self._engine.generation()
-        now = await self._read(_stands_at, None, single=True)
+        generation, seen = self._engine.generation(), self._seen
+        now = await self._read(Namespace.stands_at, None, single=True)
         if now is not None and self._seen == (generation, *now) and not self._recall.index.wasteful:
             return
+        if now is not None and self._seen == seen > (generation, *now) and seen[1] == now[0]:
+            await self._recall.run(self._set_back)  # an older backup is in its place
         while not await self._read_on():
             pass
 
@@ -288,8 +290,7 @@ class SqlRecordStore:
                 applied = None
             if change is None:
                 if len(self._recall.index):
-                    await self._recall.run(self._recall.reset)
-                    self._seen = _NOTHING_SEEN
+                    await self._recall.run(self._set_back)
                 return True
             now = generation, change.epoch, change.until
             if now != self._seen:
@@ -303,6 +304,10 @@ class SqlRecordStore:
             self._lacked += 1
             self._index_in_background()
         return self._seen >= now or self._seen[:2] != now[:2]
+
+    def _set_back(self) -> None:
+        self._recall.reset()
+        self._seen = _NOTHING_SEEN
 
     async def _changes(self, namespace: Namespace, *, seen: _Seen) -> Changed:
         _, epoch, change = seen
@@ -390,7 +395,3 @@ async def _nothing(_: Transaction) -> None:
 
 async def _key(namespace: Namespace) -> int:
     return -namespace.id  # the ids of other tables' rows, which others lock, are positive
-
-
-async def _stands_at(namespace: Namespace) -> tuple[str, int]:
-    return namespace.epoch, namespace.head
