@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.changes import record
-from memshelf.files.backends.sql.memory import Live, live_of
-from memshelf.files.backends.sql.paths import LIVE_FIELDS
+from memshelf.files.backends.sql.rows import LIVE_FIELDS, Live, live_of
 from memshelf.files.decide import Delete, Move, Request, Write, ancestors, decide
 from memshelf.files.format import describe
 from memshelf.files.model import FileText, Version

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, version_of
 from memshelf.files.backends.sql.of_file import NEWEST_FIRST, newest, of_file
+from memshelf.files.backends.sql.rows import BASIC_FIELDS, VERSION_FIELDS, version_of
 from memshelf.files.decide import Delete, Write
 from memshelf.files.model import Version
 from memshelf.origin import Origin

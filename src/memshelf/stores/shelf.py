@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import Head, Live, Memory, Stood, live_of
-from memshelf.files.backends.sql.paths import LIVE_FIELDS
+from memshelf.files.backends.sql.memory import Head, Memory, Stood
+from memshelf.files.backends.sql.rows import LIVE_FIELDS, Live, live_of
 from memshelf.limits import StoreLimits
 from memshelf.storage.ids import Mint, askable, from_micros, micros
 from memshelf.storage.transaction import Announced, Engine, Row, Transaction

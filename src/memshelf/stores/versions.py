@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql import changes
-from memshelf.files.backends.sql.memory import BASIC_FIELDS, VERSION_FIELDS, version_of
 from memshelf.files.backends.sql.of_file import NEWEST_FIRST, of_file
+from memshelf.files.backends.sql.rows import BASIC_FIELDS, VERSION_FIELDS, version_of
 from memshelf.files.model import Operation, Version
 from memshelf.storage.ids import askable, micros
 from memshelf.storage.transaction import Row

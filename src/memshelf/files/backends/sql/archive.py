@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.archive import Archived, Checked, Header
-from memshelf.files.backends.sql.memory import STORED_FIELDS, Head, Memory, stored_of
+from memshelf.files.backends.sql.memory import Head, Memory
+from memshelf.files.backends.sql.rows import STORED_FIELDS, stored_of
 from memshelf.files.chain import genesis
 from memshelf.storage.transaction import Row, Transaction
 

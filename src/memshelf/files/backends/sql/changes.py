@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.memory import VERSION_OF_CALL, Head, Live, Memory, find_memory
+from memshelf.files.backends.sql.memory import VERSION_OF_CALL, Head, Memory, find_memory
 from memshelf.files.backends.sql.of_file import newest, oldest
 from memshelf.files.backends.sql.paths import LIVE_FILE, forget_free, obstacles
+from memshelf.files.backends.sql.rows import Live
 from memshelf.files.chain import SALT_BYTES, Facts, commitment, genesis, link
 from memshelf.files.decide import Commit, Move, Request, Write, decide, replay
 from memshelf.files.model import FileText, Version

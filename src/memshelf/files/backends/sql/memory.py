@@ -6,47 +6,29 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from itertools import accumulate, takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.sql.of_file import AT_PATH, newest
-from memshelf.files.backends.sql.paths import LIVE_FIELDS, LIVE_FILE, obstacles
-from memshelf.files.chain import Facts, Stored
+from memshelf.files.backends.sql.paths import LIVE_FILE, obstacles
+from memshelf.files.backends.sql.rows import (
+    LIVE_FIELDS,
+    STORED_FIELDS,
+    VERSION_FIELDS,
+    Live,
+    live_of,
+    stored_of,
+    text_of,
+    version_of,
+)
+from memshelf.files.chain import Stored
 from memshelf.files.decide import Recorded, ancestors
 from memshelf.files.model import Changes, FileEntry, FileText, FullResync, Version, VersionPage
 from memshelf.origin import Origin
-from memshelf.storage.ids import askable, from_micros, micros
+from memshelf.storage.ids import askable, micros
 from memshelf.storage.transaction import Row, Transaction
 
-__all__ = [
-    "BASIC_FIELDS",
-    "STORED_FIELDS",
-    "VERSION_FIELDS",
-    "VERSION_OF_CALL",
-    "Head",
-    "Live",
-    "Memory",
-    "Stood",
-    "find_memory",
-    "live_of",
-    "stored_of",
-    "version_of",
-]
-
-VERSION_FIELDS = (
-    "seq, id, file_id, parent_id, operation, path, content, sha256, size, run_id, principal_id, tool_call_id, "
-    "session_id, api_key_id, created_at, redacted_at, redacted_by"
-)
-"""What `version_of` makes a version of."""
-
-BASIC_FIELDS = VERSION_FIELDS.replace("content", "NULL")
-"""The same without its content."""
-
-STORED_FIELDS = (
-    "id, seq, file_id, parent_id, operation, moved, created_at, commitment, link, path, content, sha256, size, salt, "
-    "redacted_at, run_id, principal_id, tool_call_id, session_id, api_key_id"
-)
-"""What `stored_of` makes a version of that the chain is checked against."""
+__all__ = ["VERSION_OF_CALL", "Head", "Memory", "Stood", "find_memory"]
 
 VERSION_OF_CALL = (
     f"SELECT run_id, tool_call_id, {VERSION_FIELDS} FROM file_versions "  # noqa: S608  # no value
@@ -96,18 +78,6 @@ class Head(NamedTuple):
         if epoch != self.epoch or not seq.isascii() or not seq.isdecimal() or len(seq) > 18 or int(seq) > self.seq:
             return None
         return int(seq)
-
-
-class Live(NamedTuple):
-    """A file as it stands now."""
-
-    file: FileText
-    file_id: str
-    size: int
-    description: str | None
-    created_at: int
-    changed_at: int
-    sha256: str
 
 
 class Stood(NamedTuple):
@@ -197,7 +167,7 @@ class Memory:
         rows = await self.all(
             "SELECT path, version_id, size, description FROM files WHERE memory_id = $1 ORDER BY path"
         )
-        return cursor, [FileEntry(path, version, size, _text(described)) for path, version, size, described in rows]
+        return cursor, [FileEntry(path, version, size, text_of(described)) for path, version, size, described in rows]
 
     async def live(self, path: str | None) -> Live | None:
         if path is None:
@@ -345,75 +315,3 @@ class Memory:
 
 def _deleted() -> MemoryStoreError:
     return MemoryStoreError("memory_deleted", "The memory was deleted.")
-
-
-def _text(stored: bytes | None) -> str | None:
-    return stored.decode() if stored is not None else None
-
-
-def live_of(row: Row | None) -> Live | None:
-    """`None` for no row, and for one of a join that found no file."""
-    if row is None or row[0] is None:
-        return None
-    path, version_id, file_id, size, description, created_at, changed_at, sha256, content = row
-    file = FileText(path, content.decode(), version_id)
-    return Live(file, file_id, size, _text(description), created_at, changed_at, sha256)
-
-
-def version_of(row: Row) -> Version:
-    (_, id, file_id, parent_id, operation, path, content, sha256, size, *origin, created_at, redacted_at, by) = row
-    return Version(
-        id=id,
-        file_id=file_id,
-        parent_id=parent_id,
-        operation=operation,
-        path=path,
-        text=_text(content),
-        sha256=sha256,
-        size=size,
-        origin=Origin(*origin),
-        created_at=from_micros(created_at),
-        redacted_at=from_micros(redacted_at) if redacted_at is not None else None,
-        redacted_by=by,
-    )
-
-
-def stored_of(
-    id: str,
-    seq: int,
-    file_id: str,
-    parent_id: str | None,
-    operation: Any,  # the table holds it to the three words
-    moved: int,
-    created_at: int,
-    commitment: bytes,
-    link: bytes,
-    path: str | None,
-    content: bytes | None,
-    sha256: str | None,
-    size: int | None,
-    salt: bytes | None,
-    redacted_at: int | None,
-    *origin: str | None,
-) -> Stored:
-    facts = Facts(
-        id=id,
-        seq=seq,
-        file_id=file_id,
-        parent_id=parent_id,
-        operation=operation,
-        moved=bool(moved),
-        origin=Origin(*origin),
-        created_at=created_at,
-        commitment=commitment,
-    )
-    return Stored(
-        facts=facts,
-        link=link,
-        path=path,
-        content=content,
-        sha256=sha256,
-        size=size,
-        salt=salt,
-        redacted=redacted_at is not None,
-    )

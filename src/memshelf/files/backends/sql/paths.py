@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from memshelf.files.backends.sql.rows import LIVE_FIELDS
 from memshelf.files.decide import ancestors
 from memshelf.storage.transaction import Keyed, Transaction
 
-__all__ = ["LIVE_FIELDS", "LIVE_FILE", "forget_free", "obstacles"]
-
-LIVE_FIELDS = "f.path, f.version_id, f.file_id, f.size, f.description, f.created_at, v.created_at, v.sha256, v.content"
-"""A file `f` as it stands, and the version `v` of that: what `live_of` makes a `Live` of."""
+__all__ = ["LIVE_FILE", "forget_free", "obstacles"]
 
 LIVE_FILE = (
     f"SELECT {LIVE_FIELDS} FROM files f "  # noqa: S608  # no value
