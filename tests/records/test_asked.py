@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+import time
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given, strategies as st
@@ -519,3 +520,34 @@ async def test_the_day_of_a_remark_does_not_bring_up_what_names_it():
         await store.add("The plumber came on 2026-05-19.", at=_NOW - timedelta(days=90))
         message = "Did you sleep well last night? Who plays the cello?"
         assert "cello" in (await store.search(message, limit=1, now=_NOW))[0].text
+
+
+async def test_days_are_those_of_the_process_unless_the_question_says_where_it_is_asked(monkeypatch):
+    zone = timezone(timedelta(hours=8))
+    at = datetime.now(zone).replace(hour=3, minute=0)  # the day before in UTC
+    monkeypatch.setenv("TZ", "UTC-8")
+    time.tzset()
+    try:
+        async with InProcessRecordStore() as store:
+            yesterday = await store.add("七点在公园打了太极", at=at - timedelta(days=1))
+            today = await store.add("七点在公园打了羽毛球", at=at)
+            for question, found in (("今天在公园做了什么？", today), ("昨天在公园做了什么？", yesterday)):
+                assert (await store.search(question, limit=1))[0].id == found.id
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("embedder", ["default", None])
+@pytest.mark.parametrize("question", ["后天要去哪里", "后天该带什么", "后天要交什么？"])
+async def test_what_one_ought_to_do_on_a_day_is_no_matter_of_its_own(question, embedder):
+    async with InProcessRecordStore(embedder=embedder) as store:
+        texts = (
+            "客户恒远科技要求报价单在12月2日之前发过去",
+            "青霉素过敏",
+            "家里路由器的密码改了",
+            "绿茶放在厨房上层的柜子里",
+        )
+        await store.add_many(NewRecord(text=text, at=_NOW - timedelta(days=9)) for text in texts)
+        now = datetime(2026, 11, 30, 9, tzinfo=UTC)
+        assert (await store.search(question, limit=1, now=now))[0].text == texts[0]

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime
 
 import click
 
 from memshelf.cli import render
+from memshelf.records.retrieval.offsets import LOCAL
 
 __all__ = ["here", "parsed", "shown"]
-
-
-class _Here(tzinfo):
-    """The local time zone, also on days when its clocks are set otherwise than at the time that it is asked of."""
-
-    def utcoffset(self, dt: datetime | None) -> timedelta | None:
-        return dt.replace(tzinfo=None).astimezone().utcoffset() if dt is not None else None
-
-    def dst(self, _: datetime | None, /) -> timedelta | None:
-        return None
-
-    def tzname(self, _: datetime | None, /) -> str | None:
-        return None
-
-    def fromutc(self, dt: datetime) -> datetime:
-        return dt.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
 
 
 def shown(time: datetime) -> str:
@@ -40,7 +25,7 @@ def here(text: str | None, hint: str) -> datetime:
     """The same in the local time zone, whose days "yesterday" means; now for `None`."""
     time = parsed(text, hint) if text is not None else datetime.now(UTC)
     try:
-        return time.astimezone(_Here())
+        return time.astimezone(LOCAL)
     except (ValueError, OverflowError):  # the ends of the calendar
         return time
 

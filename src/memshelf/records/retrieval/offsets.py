@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from memshelf.records.retrieval.days import EPOCH_DAY, MICROS_A_DAY
 
-__all__ = ["Offsets", "offsets_of"]
+__all__ = ["LOCAL", "Offsets", "offsets_of"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -16,6 +16,24 @@ _STEP = 14 * MICROS_A_DAY
 """Nowhere are clocks changed, and changed back, within it."""
 _MINUTE = 60_000_000
 _EARLIEST, _LATEST = ((year - 1970) * 365 * MICROS_A_DAY for year in (1900, 2100))
+
+
+class _Local(tzinfo):
+    def utcoffset(self, dt: datetime | None) -> timedelta | None:
+        return dt.replace(tzinfo=None).astimezone().utcoffset() if dt is not None else None
+
+    def dst(self, _: datetime | None, /) -> timedelta | None:
+        return None
+
+    def tzname(self, _: datetime | None, /) -> str | None:
+        return None
+
+    def fromutc(self, dt: datetime) -> datetime:
+        return dt.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
+
+
+LOCAL: tzinfo = _Local()
+"""The time zone of the process, also on days when its clocks are set otherwise than now."""
 
 
 @dataclass(frozen=True, slots=True)

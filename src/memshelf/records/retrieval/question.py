@@ -16,7 +16,7 @@ from memshelf.records.retrieval import weights
 from memshelf.records.retrieval.dates import dates
 from memshelf.records.retrieval.days import Stretch
 from memshelf.records.retrieval.index import RecordIndex
-from memshelf.records.retrieval.offsets import Offsets, offsets_of
+from memshelf.records.retrieval.offsets import LOCAL, Offsets, offsets_of
 from memshelf.records.retrieval.terms import (
     Asked,
     asks_with,
@@ -171,7 +171,11 @@ def _years(index: RecordIndex, now: datetime) -> list[int]:
 
 
 def wall_clock(now: datetime | None, clock: datetime) -> datetime:
-    """`now`, or the clock's time; without a zone it is UTC. `TypeError` for what is no datetime, such as a date."""
+    """`now`, or the clock's time where the process is. Without a zone, `now` is UTC.
+
+    `TypeError` for what is no datetime, such as a date.
+    """
     checked_argument("now", now, datetime, None)
-    moment = now if now is not None else clock
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    if now is None:
+        return clock.astimezone(LOCAL)
+    return now.replace(tzinfo=UTC) if now.tzinfo is None else now

@@ -69,6 +69,8 @@ _ASKING_WORDS = (
 )
 _ASKING_CHARACTERS = frozenset("下前事情什关发生告诉提到过有知道记得说安排计划打算要做")
 
+_OUGHT = "要该"  # 要交 and 该带 are two words
+
 _PARTICLES = frozenset("的吗呢吧啊呀嘛么我你您他她它们这那哪谁什怎")
 
 
@@ -219,7 +221,7 @@ def _asked(term: str) -> Asked:
     if len(term) == 1 and not term.isascii():
         return Asked(_CHARACTER_WEIGHT, sure=not _ASKING_CHARACTERS.issuperset(term))
     if len(term) == 2 and not term.isascii():
-        sure = _STOP_CHARACTERS.isdisjoint(term) and not _ASKING_CHARACTERS.issuperset(term)
+        sure = _STOP_CHARACTERS.isdisjoint(term) and term[0] not in _OUGHT and not _ASKING_CHARACTERS.issuperset(term)
         return Asked(_JOINED_WEIGHT if joins(term) else 1.0, sure)
     long = len(term) > _BEGINNING and not term.isalpha()
     return Asked(_IDENTIFIER_WEIGHT if _IDENTIFIER.fullmatch(term) else 1.0, sure=not (long or term in _ASKING))
