@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -10,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from memshelf.records.backends.in_process import InProcessRecordStore
 from memshelf.records.retrieval.days import Stretch
-from memshelf.records.retrieval.offsets import offsets_of
+from memshelf.records.retrieval.offsets import LOCAL, offsets_of
 from memshelf.records.retrieval.times import closeness, read_times
 
 TODAY = date(2025, 11, 15)  # a Saturday
@@ -233,3 +234,13 @@ async def test_yesterday_begins_and_ends_at_midnight_when_clocks_are_changed(now
         found = await store.search("What standup was there yesterday?", limit=4, now=now)
     best = [each.text.removeprefix("standup on ") for each in found if each.score == found[0].score]
     assert sorted(best) == yesterday
+
+
+def test_the_local_time_zone_is_the_one_that_is_set(monkeypatch):
+    days = date(2024, 1, 1).toordinal(), date(2024, 12, 31).toordinal()
+    for zone in ("America/New_York", "Asia/Tokyo", "Europe/Berlin", "America/New_York"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        assert offsets_of(LOCAL, *days) == offsets_of(ZoneInfo(zone), *days)
+    monkeypatch.undo()
+    time.tzset()

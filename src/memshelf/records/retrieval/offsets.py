@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import time
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 
 from memshelf.records.retrieval.days import EPOCH_DAY, MICROS_A_DAY
 
@@ -29,7 +32,10 @@ class _Local(tzinfo):
         return None
 
     def fromutc(self, dt: datetime) -> datetime:
-        return dt.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
+        there = dt.replace(tzinfo=UTC).astimezone()
+        here = there.replace(tzinfo=self)
+        # Where clocks were set back, an hour comes twice, and this is its second time.
+        return here if here.utcoffset() == there.utcoffset() else here.replace(fold=1)
 
 
 LOCAL: tzinfo = _Local()
@@ -53,7 +59,16 @@ def offsets_of(zone: tzinfo, first_day: int, last_day: int) -> Offsets:
     if isinstance(zone, timezone):
         return Offsets((), (_offset(zone, 0),))
     first, last = (min(max((day - EPOCH_DAY) * MICROS_A_DAY, _EARLIEST), _LATEST) for day in (first_day, last_day))
-    return _changing(zone, first // _STEP - 1, last // _STEP + 2)
+    first, last = first // _STEP - 1, last // _STEP + 2
+    if zone is LOCAL:
+        return _local(first, last, os.environ.get("TZ"), time.tzname)
+    return _changing(zone, first, last)
+
+
+@lru_cache(maxsize=16)
+def _local(first: int, last: int, *zone: object) -> Offsets:
+    del zone  # another one is found out anew
+    return _changing(LOCAL, first, last)
 
 
 def _changing(zone: tzinfo, first: int, last: int) -> Offsets:
