@@ -100,6 +100,7 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         FileMemoryLimits as FileMemoryLimits,
         RecordMemoryLimits as RecordMemoryLimits,
     )
+    from memshelf.mcp.server import mcp_server as mcp_server
     from memshelf.origin import Origin as Origin
     from memshelf.records.backends.in_process import InProcessRecordStore as InProcessRecordStore
     from memshelf.records.backends.mem0 import (
@@ -189,6 +190,7 @@ _HOMES = {
     "memshelf.files.mount": ("DEFAULT_FILE_GUIDE", "FileMount", "MemoryCursors"),
     "memshelf.files.protocol": ("FileStore", "HistoryFileStore", "SearchableFileStore"),
     "memshelf.limits": ("FileFormat", "FileMemoryLimits", "RecordMemoryLimits"),
+    "memshelf.mcp.server": ("mcp_server",),
     "memshelf.origin": ("Origin",),
     "memshelf.records.backends.in_process": ("InProcessRecordStore",),
     "memshelf.records.backends.mem0": ("MEM0_OSS", "MEM0_PLATFORM"),

@@ -22,6 +22,7 @@ __all__ = [
     "chosen",
     "distinct",
     "instructed",
+    "offered",
     "reached",
     "warn_of_failure",
 ]
@@ -107,6 +108,12 @@ def chosen(tools: Mapping[Key, MemoryTool[Key]], keys: Collection[Key] | None) -
         kind = next(iter(tools.values())).kind
         raise ValueError(f"Unknown {kind} memory tools: {', '.join(unknown)}. There are {', '.join(tools)}.")
     return tuple(tool for key, tool in tools.items() if key in keys)
+
+
+def offered(mounts: Sequence[Mount], tools: Sequence[MemoryTool[Key]]) -> dict[MemoryTool[Key], list[str]]:
+    """Each tool that some mount's access allows, with the names of those mounts."""
+    names = {tool: [mount.name for mount in mounts if tool.access in ("read", mount.access)] for tool in tools}
+    return {tool: allowed for tool, allowed in names.items() if allowed}
 
 
 def reached(mounts: Mapping[str, M], memory: str, tool: MemoryTool[Any]) -> M:

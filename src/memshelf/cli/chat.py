@@ -9,15 +9,12 @@ from typing import Literal
 import click
 
 from memshelf.cli.command import disk_paths, require_agent
-from memshelf.cli.memory import Mounted, disk_path, exists, locate, require, require_room, store_of
-from memshelf.files.mount import FileMount
-from memshelf.mounted import Access
+from memshelf.cli.memory import disk_path
+from memshelf.cli.mounts import mounted
 
 __all__ = ["chat", "threads_option"]
 
 Permission = Literal["allow", "ask", "deny"]
-
-_ACCESSES: tuple[Access, ...] = ("read", "write")
 
 
 threads_option = click.option(
@@ -115,7 +112,7 @@ def chat(
         raise click.UsageError("--user goes with --workspace DIR.")
     if new and thread is None:
         raise click.UsageError("--new goes with --thread NAME; without a name, every thread is new.")
-    mounted = [_mounted(each, ("README.md", *always_load)) for each in memories]
+    mounts = [mounted(each, ("README.md", *always_load)) for each in memories]
     place = None
     if directory is not None:
         from memshelf.cli.workspace_place import opened_workspace  # it loads the search of entries
@@ -134,36 +131,9 @@ def chat(
     from memshelf.cli import conversation  # it loads the agent framework, which only chats need
 
     conversation.hold(
-        conversation.Party(model, mounted, place, rules),
+        conversation.Party(model, mounts, place, rules),
         directory=disk_path(threads),
         thread=thread,
         new=new,
         question=question,
     )
-
-
-def _mounted(text: str, always_load: tuple[str, ...]) -> Mounted:
-    name, given, path = text.partition("=")
-    access: Access | None = None
-    for ending in _ACCESSES:
-        if path.endswith(f":{ending}"):
-            path, access = path.removesuffix(f":{ending}"), ending
-            break
-    if not given or not path:
-        raise click.BadParameter(f"{text!r} is not NAME=PATH, such as user=.memory/user", param_hint="--memory")
-    place = locate(path)
-    _, colon, suffix = path.rpartition(":")
-    if access is None and colon and "/" not in suffix and not exists(place):
-        raise click.BadParameter(
-            f"{suffix!r} at the end of {text!r} is no access: use :read or :write. A new path that has a colon ends "
-            "in one of them too.",
-            param_hint="--memory",
-        )
-    if access == "read":
-        require(place)
-    else:
-        require_room(place)
-    try:
-        return Mounted(place, FileMount(name, store_of(place), access or "write", always_load=always_load))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--memory") from None

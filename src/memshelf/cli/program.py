@@ -47,6 +47,7 @@ class _Commands(click.Group):
             "records": ("records", "record_transfer"),
             "workspace": ("workspace", "workspace_changes"),
             "chat": ("chat",),
+            "mcp": ("mcp",),
             "threads": ("threads",),
             "demo": ("demo",),
             "serve": ("serve",),
@@ -86,6 +87,7 @@ def cli() -> None:
       memshelf files ls --memory .memory/user
       memshelf search "what does she drink?" --memory .memory/user
       memshelf records search "what does she drink?" --memory user.db
+      memshelf mcp --memory user=.memory/user
       memshelf serve --data ./data
       memshelf stores list --data ./data
       eval "$(memshelf completion bash)"

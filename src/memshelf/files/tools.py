@@ -22,10 +22,13 @@ from memshelf.mounted import Json, MemoryTool, chosen, reached
 from memshelf.origin import Origin
 from memshelf.untrusted import encode, size
 
-__all__ = ["FILE_TOOLS", "FileTool", "FileToolKey", "FileTools", "failure", "listing", "selected"]
+__all__ = ["FILE_TOOLS", "MOST_LINES", "FileTool", "FileToolKey", "FileTools", "failure", "listing", "selected"]
 
 FileToolKey: TypeAlias = Literal["view", "grep", "create", "edit", "append", "move", "delete"]
 FileTool: TypeAlias = MemoryTool[FileToolKey]
+
+MOST_LINES = 200
+"""How many lines one call finds at most."""
 
 _WITH_CURRENT: frozenset[ErrorCode] = frozenset(
     {

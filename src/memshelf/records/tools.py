@@ -21,7 +21,17 @@ from memshelf.records.protocol import RecallRecordStore, RecordStore
 from memshelf.records.text import validate_record_text
 from memshelf.untrusted import size
 
-__all__ = ["RECORD_TOOLS", "RecordTool", "RecordToolKey", "RecordTools", "failure", "selected", "shown_record"]
+__all__ = [
+    "MOST_FOUND",
+    "MOST_LISTED",
+    "RECORD_TOOLS",
+    "RecordTool",
+    "RecordToolKey",
+    "RecordTools",
+    "failure",
+    "selected",
+    "shown_record",
+]
 
 RecordToolKey: TypeAlias = Literal["search", "list", "add", "update", "delete"]
 RecordTool: TypeAlias = MemoryTool[RecordToolKey]
@@ -34,6 +44,9 @@ _TOOLS: tuple[RecordTool, ...] = (
     MemoryTool("record", "delete", "write", "Delete a record for good."),
 )
 RECORD_TOOLS: dict[RecordToolKey, RecordTool] = {tool.key: tool for tool in _TOOLS}
+
+MOST_FOUND, MOST_LISTED = 20, 100
+"""How many records one search, and one page of a listing, has at most."""
 
 _LATER = timedelta(minutes=1)
 

@@ -14,15 +14,26 @@ from memshelf.origin import Origin
 from memshelf.workspace.turns import overtaken
 
 if TYPE_CHECKING:  # or else whoever asks for the tools' names would load all that a workspace needs
-    from memshelf.workspace.entries import MemoryEntry
+    from memshelf.workspace.entries import MemoryEntry, MemoryType
     from memshelf.workspace.workspace import Workspace
 
-__all__ = ["WORKSPACE_TOOLS", "WorkspaceTool", "WorkspaceToolKey", "WorkspaceTools", "failure"]
+__all__ = [
+    "MOST_ENTRIES",
+    "WORKSPACE_PARAMETERS",
+    "WORKSPACE_TOOLS",
+    "WorkspaceTool",
+    "WorkspaceToolKey",
+    "WorkspaceTools",
+    "failure",
+]
 
 WorkspaceToolKey: TypeAlias = Literal["save", "search", "forget", "read", "rules"]
 
 READ_CHARS = 20_000
 """How much of a file one call shows."""
+
+MOST_ENTRIES = 20
+"""How many entries one search finds at most."""
 
 _FOUND_CHARS = 4_000
 _RETRIES = 3
@@ -78,6 +89,26 @@ WORKSPACE_TOOLS: Final[dict[WorkspaceToolKey, WorkspaceTool]] = {
     )
 }
 
+WORKSPACE_PARAMETERS: Final[dict[WorkspaceToolKey, dict[str, str]]] = {
+    "save": {
+        "title": "What the entry is called, in at most 200 characters.",
+        "content": "The fact, in Markdown.",
+        "memory_type": "What kind of fact it is.",
+        "description": "The words by which somebody would look for it, in at most 200 characters.",
+    },
+    "search": {"query": "What the entries are to be about.", "limit": "How many entries at most."},
+    "forget": {"file": "The file of the entry, such as user_role.md."},
+    "read": {
+        "path": "The path of the file in the workspace, such as AGENTS.md.",
+        "offset": "From which character on; next_offset of the part before.",
+    },
+    "rules": {
+        "old_string": "The text to replace, which occurs once; empty to add a line at the end.",
+        "new_string": "What stands there instead; empty to remove the text.",
+    },
+}
+"""What each parameter of each tool means."""
+
 
 class WorkspaceTools:
     """The tools, on the workspace of one user. A refusal is a `MemoryStoreError`, and then nothing changed."""
@@ -85,7 +116,9 @@ class WorkspaceTools:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    async def save(self, title: str, content: str, memory_type: str, description: str, *, origin: Origin) -> Json:
+    async def save(
+        self, title: str, content: str, memory_type: MemoryType, description: str, *, origin: Origin
+    ) -> Json:
         """Store an entry; `file` names it."""
         try:
             file = await self._workspace.write_memory_entry(title, content, memory_type, description, origin=origin)

@@ -10,7 +10,7 @@ from pydantic_ai import RunContext
 
 from memshelf.agent.capabilities.toolset import answered, made_by
 from memshelf.files.mount import FileMount
-from memshelf.files.tools import FileTools, failure
+from memshelf.files.tools import MOST_LINES, FileTools, failure
 from memshelf.limits import FileMemoryLimits
 from memshelf.mounted import Json
 from memshelf.origin import Origin
@@ -36,7 +36,7 @@ class FileCalls:
         path: str = "",
         regex: bool = False,
         case_sensitive: bool = False,
-        limit: Annotated[int, Field(ge=1, le=200)] = 50,
+        limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 50,
     ) -> Json:
         return await self._answer(
             self._tools.grep(memory, pattern, path, regex=regex, case_sensitive=case_sensitive, limit=limit)

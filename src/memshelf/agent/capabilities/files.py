@@ -15,7 +15,7 @@ from memshelf.agent.capabilities.file_toolset import FileCalls
 from memshelf.agent.capabilities.first_input import answered, say_before_input
 from memshelf.agent.capabilities.memory import MemoryCapability
 from memshelf.agent.capabilities.said import memory_text
-from memshelf.agent.capabilities.toolset import offered, toolset
+from memshelf.agent.capabilities.toolset import toolset
 from memshelf.agent.events import ContextDelivery, MemoryContextEvent
 from memshelf.arguments import checked_argument
 from memshelf.errors import MemoryStoreError
@@ -25,7 +25,7 @@ from memshelf.files.instructions import FILE_PARAMETERS, file_instructions
 from memshelf.files.mount import FileMount, MemoryCursors
 from memshelf.files.tools import FileToolKey, selected
 from memshelf.limits import FileFormat, FileMemoryLimits
-from memshelf.mounted import distinct
+from memshelf.mounted import distinct, offered
 from memshelf.origin import Origin
 
 __all__ = ["FileMemoryCapability"]

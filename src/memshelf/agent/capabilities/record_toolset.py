@@ -13,7 +13,7 @@ from memshelf.limits import RecordMemoryLimits
 from memshelf.mounted import Json
 from memshelf.origin import Origin
 from memshelf.records.mount import RecordMount
-from memshelf.records.tools import RecordTools, failure
+from memshelf.records.tools import MOST_FOUND, MOST_LISTED, RecordTools, failure
 
 __all__ = ["RecordCalls"]
 
@@ -26,11 +26,11 @@ class RecordCalls:
     def __init__(self, mounts: Sequence[RecordMount], limits: RecordMemoryLimits) -> None:
         self._tools = RecordTools(mounts, limits)
 
-    async def search(self, memory: str, query: str, limit: Annotated[int, Field(ge=1, le=20)] = 5) -> Json:
+    async def search(self, memory: str, query: str, limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5) -> Json:
         return await answered(self._tools.search(memory, query, limit=limit), failure)
 
     async def list(
-        self, memory: str, limit: Annotated[int, Field(ge=1, le=100)] = 20, cursor: str | None = None
+        self, memory: str, limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 20, cursor: str | None = None
     ) -> Json:
         return await answered(self._tools.list(memory, limit=limit, cursor=cursor), failure)
 

@@ -12,11 +12,11 @@ from memshelf.agent.capabilities.first_input import input_text, say_before_input
 from memshelf.agent.capabilities.memory import MemoryCapability
 from memshelf.agent.capabilities.record_toolset import RecordCalls
 from memshelf.agent.capabilities.said import memory_text
-from memshelf.agent.capabilities.toolset import offered, toolset
+from memshelf.agent.capabilities.toolset import toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
 from memshelf.arguments import checked_argument
 from memshelf.limits import RecordMemoryLimits
-from memshelf.mounted import distinct
+from memshelf.mounted import distinct, offered
 from memshelf.records.context import recall
 from memshelf.records.instructions import RECORD_PARAMETERS, record_instructions
 from memshelf.records.mount import RecordMount

@@ -12,21 +12,15 @@ from pydantic_ai import FunctionToolset, ModelResponse, RunContext, Tool, ToolDe
 
 from memshelf.agent.permissions import TOOL_ID
 from memshelf.errors import MemoryStoreError
-from memshelf.mounted import Json, MemoryTool, Mount
+from memshelf.mounted import Json, MemoryTool
 from memshelf.origin import Origin
 
-__all__ = ["Parameters", "answered", "made_by", "offered", "toolset"]
+__all__ = ["Parameters", "answered", "described", "made_by", "toolset"]
 
 Key = TypeVar("Key", bound=str)
 
 Parameters: TypeAlias = Mapping[Key, Mapping[str, str]]
 """What each parameter of each tool means."""
-
-
-def offered(mounts: Sequence[Mount], tools: Sequence[MemoryTool[Key]]) -> dict[MemoryTool[Key], list[str]]:
-    """Each tool that some mount's access allows, with the names of those mounts."""
-    names = {tool: [mount.name for mount in mounts if tool.access in ("read", mount.access)] for tool in tools}
-    return {tool: allowed for tool, allowed in names.items() if allowed}
 
 
 def toolset(
@@ -73,14 +67,19 @@ def _tool(
         # The calls of one response run in parallel, but its changes in the order that the model wrote them.
         sequential=tool.access == "write",
     )
-    schema = deepcopy(bound.function_schema.json_schema)
+    return described(bound, parameters, memories)
+
+
+def described(tool: Tool[object], parameters: Mapping[str, str], memories: Sequence[str] = ()) -> Tool[object]:
+    """The tool, with what its parameters mean, and the memories that it reaches."""
+    schema = deepcopy(tool.function_schema.json_schema)
     for name, meaning in parameters.items():
         schema["properties"][name]["description"] = meaning
-    # Shown, not validated: a memory that is not there is answered by the tool, with those that are.
-    schema["properties"]["memory"]["enum"] = list(memories)
+    if memories:  # shown, not validated: a memory that is not there is answered by the tool, with those that are
+        schema["properties"]["memory"]["enum"] = list(memories)
 
-    def described(_: RunContext[object], definition: ToolDefinition) -> ToolDefinition:
+    def prepared(_: RunContext[object], definition: ToolDefinition) -> ToolDefinition:
         return replace(definition, parameters_json_schema=schema)
 
-    bound.prepare = described
-    return bound
+    tool.prepare = prepared
+    return tool

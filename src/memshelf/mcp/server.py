@@ -1,0 +1,251 @@
+"""The server: what clients list, call and read, answered from mounted memories."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from mcp.server import Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    ResourceTemplateReference,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+import memshelf
+from memshelf.arguments import checked_argument
+from memshelf.files.instructions import file_instructions
+from memshelf.files.mount import FileMount
+from memshelf.files.tools import FILE_TOOLS
+from memshelf.limits import FileMemoryLimits, RecordMemoryLimits
+from memshelf.mcp.bound import BoundTool, file_tools, record_tools, workspace_tools
+from memshelf.mcp.context import context
+from memshelf.mcp.resources import FileResources
+from memshelf.mounted import distinct, offered
+from memshelf.origin import Origin
+from memshelf.records.instructions import record_instructions
+from memshelf.records.mount import RecordMount
+from memshelf.records.tools import RECORD_TOOLS
+from memshelf.workspace.instructions import workspace_guide
+from memshelf.workspace.workspace import Workspace
+
+__all__ = ["mcp_server"]
+
+_Asked: TypeAlias = ServerRequestContext[Any, Any]
+
+_CONTEXT = "memory_context"
+_ABOUT = "What the conversation is about: the user's first message, or the task."
+_LEAD = (
+    f"The memories below outlive this conversation. At its beginning, before you answer, call {_CONTEXT} with what the "
+    "user said: it shows what they hold, in the blocks that are spoken of below."
+)
+_SHOWN = Tool(
+    name=_CONTEXT,
+    description=(
+        "Show what the memories hold: an index of their files, standing rules, and what is known about the subject at "
+        "hand. Call it at the beginning of every conversation, before you answer, and when the subject changes."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {"about": {"type": "string", "description": _ABOUT}},
+        "required": ["about"],
+        "additionalProperties": False,
+    },
+    annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+)
+_PROMPT = Prompt(
+    name=_CONTEXT,
+    title="What the memories hold",
+    description="Put what the memories hold into the conversation.",
+    arguments=[PromptArgument(name="about", description=_ABOUT, required=False)],
+)
+_CLIENT_CHARS = 60
+_WORKSPACE = "."  # as no mount is named
+
+_log = logging.getLogger(__name__)
+
+
+def mcp_server(
+    files: Sequence[FileMount] = (),
+    records: Sequence[RecordMount] = (),
+    workspace: Workspace | None = None,
+    *,
+    file_limits: FileMemoryLimits | None = None,
+    record_limits: RecordMemoryLimits | None = None,
+    origin: Origin | None = None,
+) -> Server[Any]:
+    """An MCP server for the mounted memories: `mcp.server.Server` of the official SDK, which has every transport.
+
+    Clients get the tools that some mount's access allows, the tool and the prompt `memory_context` (what an agent is
+    given at the start of a run), and the files as resources, `memshelf://NAME/PATH`. A refusal is a tool result with
+    `is_error` and the JSON that the tools give everywhere: code, message, and the file as it is now. Changes of one
+    memory are made one after the other, in the order in which their calls came.
+
+    `origin` says whom changes are made for. Without a `run_id` of its own, a history tells which client wrote, by the
+    name that it gave itself, and a number for this server. Stores are not closed by the server.
+
+    No memory, or two of one name, is a `ValueError`, and what is no mount a `TypeError`.
+    """
+    if not files and not records and workspace is None:
+        raise ValueError("There is no memory: give at least one mount, or a workspace.")
+    checked_argument("workspace", workspace, Workspace, None)
+    served = _Served(
+        distinct(files, FileMount, "mcp_server") if files else (),
+        distinct(records, RecordMount, "mcp_server") if records else (),
+        workspace,
+        checked_argument("file_limits", file_limits, FileMemoryLimits, None) or FileMemoryLimits(),
+        checked_argument("record_limits", record_limits, RecordMemoryLimits, None) or RecordMemoryLimits(),
+        checked_argument("origin", origin, Origin, None) or Origin(),
+    )
+    return Server(
+        "memshelf",
+        version=memshelf.__version__,
+        title="memshelf",
+        description="Memory that outlives the conversation.",
+        instructions=served.instructions,
+        on_list_tools=served.list_tools,
+        on_call_tool=served.call_tool,
+        on_list_resources=served.list_resources,
+        on_list_resource_templates=served.list_templates,
+        on_read_resource=served.read_resource,
+        on_list_prompts=served.list_prompts,
+        on_get_prompt=served.get_prompt,
+        on_completion=served.complete,
+    )
+
+
+class _Served:
+    def __init__(
+        self,
+        files: Sequence[FileMount],
+        records: Sequence[RecordMount],
+        workspace: Workspace | None,
+        file_limits: FileMemoryLimits,
+        record_limits: RecordMemoryLimits,
+        origin: Origin,
+    ) -> None:
+        self._files, self._records, self._workspace = files, records, workspace
+        if twice := [name for name, count in Counter(self._names()).items() if count > 1]:
+            raise ValueError(f"Two mounts are named {twice[0]}; each needs a name of its own.")
+        self._file_limits, self._record_limits = file_limits, record_limits
+        self._origin = replace(origin, kind=origin.kind or "agent")
+        self._number = uuid4().hex[:8]
+        self._resources = FileResources(files)
+        bound = [*file_tools(files, file_limits), *record_tools(records, record_limits)]
+        bound += workspace_tools(workspace) if workspace is not None else []
+        self._tools: dict[str, BoundTool] = {each.shown.name: each for each in bound}
+        self._turns = {name: asyncio.Lock() for name in (*self._names(), _WORKSPACE)}
+
+    def _names(self) -> list[str]:
+        return [*(mount.name for mount in self._files), *(mount.name for mount in self._records)]
+
+    @property
+    def instructions(self) -> str:
+        parts = [_LEAD]
+        if self._workspace is not None:
+            parts.append(f"# Long-term memory\n\n{workspace_guide(recalls=True)}")
+        if self._files:
+            parts.append(file_instructions(self._files, offered(self._files, tuple(FILE_TOOLS.values()))))
+        if self._records:
+            parts.append(record_instructions(self._records, offered(self._records, tuple(RECORD_TOOLS.values()))))
+        return "\n\n".join(parts)
+
+    async def list_tools(self, _: _Asked, params: PaginatedRequestParams | None) -> ListToolsResult:
+        del params  # they fit on one page
+        return ListToolsResult(tools=[_SHOWN, *(each.shown for each in self._tools.values())])
+
+    async def call_tool(self, asked: _Asked, params: CallToolRequestParams) -> CallToolResult:
+        arguments = params.arguments or {}
+        if params.name == _CONTEXT:
+            if set(arguments) - {"about"} or not isinstance(arguments.get("about", ""), str):
+                return _result({"error": "invalid_value", "message": "The one argument is about, a text."}, wrong=True)
+            return CallToolResult(content=[TextContent(text=await self._context(arguments.get("about", "")))])
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name}.")
+        try:
+            async with self._turn(tool, arguments):
+                answer, wrong = await tool(arguments, self._made_by(asked))
+        except Exception as error:  # noqa: BLE001  # stores are anyone's code, and clients show little of a failed request
+            _log.exception("The tool %s failed.", params.name)
+            answer, wrong = {"error": "unavailable", "message": f"The memory failed: {type(error).__name__}."}, True
+        return _result(answer, wrong=wrong)
+
+    async def list_resources(self, _: _Asked, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        return await self._resources.page(params.cursor if params is not None else None)
+
+    async def list_templates(self, _: _Asked, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        del params
+        return ListResourceTemplatesResult(resource_templates=[*self._resources.templates] if self._files else [])
+
+    async def read_resource(self, _: _Asked, params: ReadResourceRequestParams) -> ReadResourceResult:
+        return await self._resources.read(str(params.uri))
+
+    async def list_prompts(self, _: _Asked, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        del params
+        return ListPromptsResult(prompts=[_PROMPT])
+
+    async def get_prompt(self, _: _Asked, params: GetPromptRequestParams) -> GetPromptResult:
+        if params.name != _CONTEXT:
+            raise MCPError(INVALID_PARAMS, f"There is no prompt {params.name}.")
+        text = await self._context((params.arguments or {}).get("about", ""))
+        return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=text))])
+
+    async def complete(self, _: _Asked, params: CompleteRequestParams) -> CompleteResult:
+        if not isinstance(params.ref, ResourceTemplateReference):
+            return CompleteResult(completion=Completion(values=[]))
+        chosen = (params.context.arguments if params.context is not None else None) or {}
+        argument = params.argument
+        return CompleteResult(
+            completion=await self._resources.completed(argument.name, argument.value, chosen.get("memory"))
+        )
+
+    async def _context(self, about: str) -> str:
+        return await context(self._files, self._records, self._workspace, about, self._file_limits, self._record_limits)
+
+    def _turn(self, tool: BoundTool, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
+        if tool.shown.annotations is not None and tool.shown.annotations.read_only_hint:
+            return nullcontext()
+        memory = arguments.get("memory", _WORKSPACE)
+        known = isinstance(memory, str) and memory in self._turns
+        return self._turns[memory] if known else nullcontext()  # a memory that is not there is refused
+
+    def _made_by(self, asked: _Asked) -> Origin:
+        if self._origin.run_id is not None:
+            return self._origin
+        client = asked.session.client_params
+        name = client.client_info.name if client is not None else "mcp"
+        name = "".join(character for character in name if character.isprintable())[:_CLIENT_CHARS]
+        return replace(self._origin, run_id=f"{name} {self._number}")
+
+
+def _result(answer: dict[str, Any], *, wrong: bool) -> CallToolResult:
+    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    return CallToolResult(content=[TextContent(text=text)], structured_content=answer, is_error=wrong)
