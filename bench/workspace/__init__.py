@@ -1,7 +1,8 @@
 """Workspaces: what recall finds in both languages, beside Agentica, and what it costs among thousands of entries.
 
 `memories.jsonl` and `queries.jsonl` were written for this benchmark: entries as an agent keeps them, and questions as
-users put them, a third of which are about nothing that is kept.
+users put them, a third of which are about nothing that is kept. `corrections.jsonl` are replies of users to an answer,
+half of them corrections: the patterns were made with those of the part `tuning`, and without those held out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bench.peers import AGENTICA_RECALL, ask
 from bench.raw import synced_file
 from bench.workspace.figures import KINDS, figure
 from memshelf import Workspace
+from memshelf.workspace.corrections import correction_in
 
 __all__ = ["run"]
 
@@ -24,6 +26,7 @@ HERE = Path(__file__).parent
 ENTRIES = 5_000
 MEMORIES = [json.loads(line) for line in (HERE / "memories.jsonl").read_text().splitlines()]
 QUERIES = [json.loads(line) for line in (HERE / "queries.jsonl").read_text().splitlines()]
+REPLIES = [json.loads(line) for line in (HERE / "corrections.jsonl").read_text().splitlines()]
 COLUMNS = ("", "MRR, English", "MRR, Chinese", "unrelated: nothing")
 
 
@@ -39,6 +42,7 @@ async def run(place: Path) -> None:
         if None not in theirs:
             rows.append(("Agentica 1.5.0", *(f"{each:.2f}" for each in theirs if each is not None)))
         show_figures(f"Workspace recall, {len(MEMORIES)} entries and {len(QUERIES)} questions, {what}", COLUMNS, rows)
+    show_figures(f"Corrections among {len(REPLIES)} replies", ("", "replies", "precision", "recall"), _corrections())
     show(f"Workspace of {ENTRIES:,} entries", await _speed(place / "many"))
 
 
@@ -50,6 +54,20 @@ async def _quality(workspace: Workspace, *, described: bool) -> list[str]:
         contents[each["content"]] = each["id"]
     found = [[contents[entry.content] for entry in await workspace.search(query["q"])] for query in QUERIES]
     return [f"{figure(QUERIES, found, kind):.2f}" for kind in KINDS]
+
+
+def _corrections() -> list[tuple[str, ...]]:
+    rows = []
+    for part in ("held-out", "tuning"):
+        for lang, name in (("en", "English"), ("zh", "Chinese")):
+            replies = [each for each in REPLIES if (each["part"], each["lang"]) == (part, lang)]
+            seen = [each for each in replies if correction_in(each["text"]) is not None]
+            right = sum(each["correction"] for each in seen)
+            corrections = sum(each["correction"] for each in replies)
+            rows.append(
+                (f"{name}, {part}", f"{len(replies)}", f"{right / len(seen):.2f}", f"{right / corrections:.2f}")
+            )
+    return rows
 
 
 async def _speed(place: Path) -> list[Ratio]:

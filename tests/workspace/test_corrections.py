@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
 from memshelf.workspace.corrections import correction_in
+
+REPLIES = [
+    json.loads(line)
+    for line in Path(__file__).parents[2].joinpath("bench/workspace/corrections.jsonl").read_text().splitlines()
+]
 
 CORRECTIONS = """\
 No, that's not what I meant. I want the totals per month.
@@ -244,6 +251,42 @@ def test_the_sets_are_large_enough_to_mean_something():
         assert sum(not each.isascii() for each in sentences) >= 29
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("part", ["tuning", "held-out"])
+def test_of_many_replies_most_corrections_are_seen_and_hardly_anything_else(part, lang):
+    replies = [each for each in REPLIES if (each["part"], each["lang"]) == (part, lang)]
+    seen = [each["correction"] for each in replies if correction_in(each["text"]) is not None]
+    assert len(replies) >= 100
+    assert sum(seen) / len(seen) >= 0.95
+    assert sum(seen) / sum(each["correction"] for each in replies) >= 0.85
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "不要加注释",
+        "别加注释",
+        "请不要加注释",
+        "以后都用中文回答我",
+        "从现在起用中文回答",
+        "换成 pytest 吧别用 unittest 了",
+        "不是小林是老韩",
+        "记错了，我姓李",
+        "不是让你改代码，是让你看看",
+        "太长了下次三句话以内",
+        "我说了多少次了不要用表格",
+        "能不能别每次都列清单？",
+        "怎么又用英文了？",
+        "Can you stop summarizing everything at the end?",
+        "Why do you keep using var?",
+        "don't 加注释 please",
+        "谢谢，图很好看。不过以后配色别用红色。",
+    ],
+)
+def test_a_correction_is_seen_without_a_full_stop_between_clauses_and_as_a_question(text):
+    assert correction_in(text) is not None
+
+
 @pytest.mark.parametrize(
     "text", ["No.", "That's wrong.", "不对。", "错了！", "你搞错了。", "Wrong", "no, that's wrong!!"]
 )
@@ -265,12 +308,18 @@ def test_a_lesson_is_short_whatever_follows():
 
 
 @pytest.mark.parametrize(
-    "unit", ["no, ", "不对", "don't use ", "用", "`", '"', "“", ".", "use a not ", "我说过", "'x", "no"]
+    "unit",
+    [
+        *("no, ", "不对", "don't use ", "用", "`", '"', "“", ".", "use a not ", "我说过", "'x", "no", ", ", "a , "),
+        *("不用, ", "以后", "please ", "the x should be ", "from now on a, ", "，", "别", "你", "嗯，", "aaaa,"),
+    ],
 )
-def test_a_hostile_text_costs_little(unit):
+@pytest.mark.parametrize("line", [100_000, 299])
+def test_a_hostile_text_costs_little(unit, line):
+    text = ((unit * line)[:line] + "\n") * (100_000 // line)
     start = time.process_time()
-    correction_in(unit * (100_000 // len(unit)))
-    assert time.process_time() - start < 0.2
+    correction_in(text)
+    assert time.process_time() - start < 0.1
 
 
 def test_what_somebody_else_wrote_and_the_user_pasted_is_not_the_users():
