@@ -49,7 +49,17 @@ def test_an_empty_directory_becomes_a_service_with_a_key_that_is_shown_once(star
     assert again.get(f"/v1/memory_stores/{store}").status == 200
     assert again.stop() == 0
     assert again.process.stdout is not None
-    assert again.process.stdout.read() == ""  # no other key
+    assert again.process.stdout.read() == f"The web console is at {again.url}/console\n"  # and no other key
+
+
+def test_the_console_is_served_unless_it_is_not_wanted(start):
+    service = start()
+    assert service.get("/console/sign-in").headers["content-type"] == "text/html; charset=utf-8"
+    without = start(*service.where, options=("--no-console",))
+    assert without.get("/console/sign-in").error == "not_found_error"
+    assert without.stop() == 0
+    assert without.process.stdout is not None
+    assert without.process.stdout.read() == ""
 
 
 def test_the_command_that_is_shown_works(start):

@@ -51,7 +51,7 @@ class _Commands(click.Group):
             "threads": ("threads",),
             "demo": ("demo",),
             "serve": ("serve",),
-            "keys": ("serve",),
+            "keys": ("keys",),
             "verify": ("serve",),
             "stores": ("stores", "archives"),
             "memories": ("memories", "archives"),

@@ -1,4 +1,4 @@
-"""`memshelf serve`, `keys` and `verify`: the HTTP API, who may use it, and whether the history that it keeps holds."""
+"""`memshelf serve` and `verify`: the HTTP API, and whether the history that it keeps holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ import click
 from memshelf.arguments import checked_dsn
 from memshelf.cli import render
 from memshelf.cli.command import (
-    CommandGroup,
     Unavailable,
     WholeNumber,
     WholeNumberIn,
@@ -38,16 +36,17 @@ from memshelf.stores.shelf import Shelf
 from memshelf.stores.verification import every_store, verified
 
 if TYPE_CHECKING:
+    from memshelf.service.app import Beside
     from memshelf.service.config import Rate
 
 __all__ = [
+    "WORKSPACE",
     "chosen_data",
     "data_option",
     "database_option",
     "engine_of",
     "keep_recent_option",
     "keep_versions_option",
-    "keys",
     "opened_engine",
     "postgres_url",
     "retention_of",
@@ -55,7 +54,8 @@ __all__ = [
     "verify",
 ]
 
-_WORKSPACE = "default"
+WORKSPACE = "default"
+"""The workspace of a first key."""
 
 data_option = click.option(
     "--data",
@@ -137,6 +137,7 @@ def _rate(text: str) -> Rate:
 @keep_recent_option
 @click.option("--read-rate", type=_rate, metavar="N[/BURST]", help="How many reads per second each key may make.")
 @click.option("--write-rate", type=_rate, metavar="N[/BURST]", help="How many writes per second each key may make.")
+@click.option("--no-console", is_flag=True, help="Do not serve the web console.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -156,9 +157,10 @@ def serve(
     keep_recent: int | None,
     read_rate: Rate | None,
     write_rate: Rate | None,
+    no_console: bool,
     log_level: str,
 ) -> None:
-    """Serve the HTTP API of memory stores.
+    """Serve the HTTP API of memory stores, and a web console at /console.
 
     With a new data directory or database, it makes a workspace and a first key, and prints the key once. Several
     processes may serve one directory or one database. SIGINT and SIGTERM let it finish what it has begun.
@@ -199,7 +201,7 @@ def serve(
 
     def tell_key() -> None:
         for key in untold:
-            render.line(f"A first API key, for the workspace {_WORKSPACE}; it is shown only now:")
+            render.line(f"A first API key, for the workspace {WORKSPACE}; it is shown only now:")
             render.line(f"  {key}")
             render.line("Try it:")
             render.line(f"  curl {url}/v1/memory_stores -H 'authorization: Bearer {key}'")
@@ -208,102 +210,30 @@ def serve(
 
     def started() -> None:
         render.line(f"memshelf serves {url}")
+        for path in beside:
+            render.line(f"The web console is at {url}{path}")
         tell_key()
 
+    beside = {} if no_console else _console()
     log = logs.RequestLog(sys.stderr if log_level in ("debug", "info") else None)
     try:
-        server.run(Shelf(engine_of(data, database), config.limits), config, listener, log, started)
+        server.run(Shelf(engine_of(data, database), config.limits), config, listener, log, started, beside)
     finally:
         tell_key()  # also when it was interrupted or failed before it served: nobody can find the key out later
+
+
+def _console() -> Beside:
+    from memshelf.console.app import Console
+    from memshelf.console.page import ROOT
+
+    return {ROOT: Console}
 
 
 async def _first_key(data: str | None, database: str | None) -> str | None:
     from memshelf.service.accounts import Accounts
 
     async with opened_engine(data, database, create=True) as engine:
-        return await Accounts(engine).first_key(_WORKSPACE)
-
-
-@click.group(cls=CommandGroup)
-def keys() -> None:
-    """Create, list and revoke the API keys of a service.
-
-    \b
-    Examples:
-      memshelf keys create --data ./data --workspace team
-      memshelf keys list --data ./data
-      memshelf keys revoke KEY_ID --data ./data
-    """
-
-
-@keys.command()
-@data_option
-@database_option
-@click.option("--workspace", default=_WORKSPACE, show_default=True, metavar="NAME", help="Created if not there yet.")
-@asynchronous
-async def create(data: str | None, database: str | None, workspace: str) -> None:
-    """Create a key for a workspace and print it: the key and nothing else, and only now.
-
-    \b
-    Examples:
-      memshelf keys create --data ./data --workspace team
-    """
-    from memshelf.service.accounts import Accounts
-
-    async with opened_engine(data, database, create=True) as engine:
-        render.line(await Accounts(engine).create_key(workspace))
-
-
-@keys.command(name="list")
-@data_option
-@database_option
-@json_option
-@asynchronous
-async def list_keys(data: str | None, database: str | None, *, as_json: bool) -> None:
-    """List the keys of every workspace: the id, how the key ends, and whether it was revoked.
-
-    \b
-    Examples:
-      memshelf keys list --data ./data
-    """
-    from memshelf.service.accounts import Accounts
-
-    async with opened_engine(data, database) as engine:
-        found = await Accounts(engine).keys()
-    if as_json:
-        shown = [
-            {**asdict(key), "created_at": _utc(key.created_at), "revoked_at": key.revoked_at and _utc(key.revoked_at)}
-            for key in found
-        ]
-        render.document({"keys": shown})
-        return
-    rows = [
-        [_utc(key.created_at), key.id, f"…{key.hint}", _utc(key.revoked_at) if key.revoked_at else "", key.workspace]
-        for key in found
-    ]
-    if rows:
-        render.table(rows, header=("CREATED", "ID", "KEY", "REVOKED", "WORKSPACE"))
-    elif render.on_terminal():
-        render.note("There are no keys.")
-
-
-@keys.command()
-@data_option
-@database_option
-@click.argument("key_id")
-@asynchronous
-async def revoke(data: str | None, database: str | None, key_id: str) -> None:
-    """Revoke a key. Services that run refuse it within a second.
-
-    \b
-    Examples:
-      memshelf keys revoke apikey_0199 --data ./data
-    """
-    from memshelf.service.accounts import Accounts
-
-    async with opened_engine(data, database) as engine:
-        await Accounts(engine).revoke(key_id)
-    render.line(f"Revoked {render.visible_line(key_id)}")
+        return await Accounts(engine).first_key(WORKSPACE)
 
 
 @click.command()
@@ -389,11 +319,8 @@ def engine_of(data: str | None, database: str | None) -> Engine:
 def _require_service() -> None:
     try:
         import_module("memshelf.service.server")
+        import_module("jinja2")
     except ModuleNotFoundError as error:
         raise Unavailable(
             f'memshelf serve needs the extra "service": pip install "memshelf[service]" ({error}).'
         ) from None
-
-
-def _utc(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

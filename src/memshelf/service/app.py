@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memshelf import __version__
 from memshelf.service.call import call_of
@@ -23,7 +23,7 @@ from memshelf.service.router import Router
 from memshelf.service.routes import extensions, files, history, memories, probes, sessions, stores, versions
 from memshelf.service.state import ServiceState
 
-__all__ = ["OPERATIONS", "create_app"]
+__all__ = ["OPERATIONS", "Beside", "create_app"]
 
 OPERATIONS: tuple[Operation, ...] = (
     *stores.OPERATIONS,
@@ -35,10 +35,13 @@ OPERATIONS: tuple[Operation, ...] = (
     *history.OPERATIONS,
 )
 
+Beside: TypeAlias = Mapping[str, Callable[[ASGIApp], ASGIApp]]
+"""What else is served, by the path where it begins: how it is made, of the API that it is a client of."""
 
-def create_app(state: ServiceState) -> ASGIApp:
-    """The API below each of `API_PREFIXES`, and `/healthz`, `/readyz`, `/metrics` and `/openapi.json`. While it
-    runs, versions expire as the configuration says; when it shuts down, it closes the engine."""
+
+def create_app(state: ServiceState, beside: Beside | None = None) -> ASGIApp:
+    """The API below each of `API_PREFIXES`, `/healthz`, `/readyz`, `/metrics` and `/openapi.json`, and what is
+    `beside`. While it runs, versions expire as the configuration says; when it shuts down, it closes the engine."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -61,7 +64,28 @@ def create_app(state: ServiceState) -> ASGIApp:
     document = described(OPERATIONS)
     app.openapi = lambda: document  # type: ignore[method-assign]  # how FastAPI is told of another description
     app.include_router(probes.router)
-    return Door(Router(OPERATIONS, API_PREFIXES[0]), app, state)
+    elsewhere = _Elsewhere(app)
+    door = Door(Router(OPERATIONS, API_PREFIXES[0]), elsewhere, state)
+    for path, make in (beside or {}).items():
+        elsewhere.apps[path] = make(door)
+    return door
+
+
+class _Elsewhere:
+    """What is not the API: the applications below their paths, and else the probes."""
+
+    def __init__(self, probes: ASGIApp) -> None:
+        self.apps: dict[str, ASGIApp] = {}
+        self._probes = probes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            for path, app in self.apps.items():
+                if scope["path"] == path or scope["path"].startswith(f"{path}/"):
+                    call_of(scope).route = path
+                    await app({**scope, "root_path": path}, receive, send)
+                    return
+        await self._probes(scope, receive, send)
 
 
 async def _crashed(request: Request, error: Exception) -> Response:

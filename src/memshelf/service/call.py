@@ -79,9 +79,10 @@ class Call:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self.status = message["status"]
-                named = dict(message["headers"])
-                named.setdefault(b"request-id", self.request_id.encode())
-                message["headers"] = list(named.items())
+                headers = list(message["headers"])  # some names stand more than once, such as set-cookie
+                if all(name != b"request-id" for name, _ in headers):
+                    headers.append((b"request-id", self.request_id.encode()))
+                message["headers"] = headers
             await send(message)
 
         return sending

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import uvicorn
 import uvloop
 
-from memshelf.service.app import create_app
+from memshelf.service.app import Beside, create_app
 from memshelf.service.config import ServiceConfig
 from memshelf.service.logs import RequestLog
 from memshelf.service.protocol import protocol_for
@@ -42,12 +42,17 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def run(
-    shelf: Shelf, config: ServiceConfig, listener: socket.socket, log: RequestLog, started: Callable[[], None]
+    shelf: Shelf,
+    config: ServiceConfig,
+    listener: socket.socket,
+    log: RequestLog,
+    started: Callable[[], None],
+    beside: Beside | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, then finish what was begun. `started` is called when requests are answered."""
     state = ServiceState(shelf, config, log=log)
     settings = uvicorn.Config(
-        create_app(state),
+        create_app(state, beside),
         http=protocol_for(config, shelf.mint),
         ws="none",
         lifespan="on",

@@ -1,0 +1,100 @@
+"""`memshelf keys`: who may use a service."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from memshelf.cli import render
+from memshelf.cli.command import CommandGroup, asynchronous, json_option
+from memshelf.cli.serve import WORKSPACE, data_option, database_option, opened_engine
+
+__all__ = ["keys"]
+
+
+@click.group(cls=CommandGroup)
+def keys() -> None:
+    """Create, list and revoke the API keys of a service.
+
+    \b
+    Examples:
+      memshelf keys create --data ./data --workspace team
+      memshelf keys list --data ./data
+      memshelf keys revoke KEY_ID --data ./data
+    """
+
+
+@keys.command()
+@data_option
+@database_option
+@click.option("--workspace", default=WORKSPACE, show_default=True, metavar="NAME", help="Created if not there yet.")
+@asynchronous
+async def create(data: str | None, database: str | None, workspace: str) -> None:
+    """Create a key for a workspace and print it: the key and nothing else, and only now.
+
+    \b
+    Examples:
+      memshelf keys create --data ./data --workspace team
+    """
+    from memshelf.service.accounts import Accounts
+
+    async with opened_engine(data, database, create=True) as engine:
+        render.line(await Accounts(engine).create_key(workspace))
+
+
+@keys.command(name="list")
+@data_option
+@database_option
+@json_option
+@asynchronous
+async def list_keys(data: str | None, database: str | None, *, as_json: bool) -> None:
+    """List the keys of every workspace: the id, how the key ends, and whether it was revoked.
+
+    \b
+    Examples:
+      memshelf keys list --data ./data
+    """
+    from memshelf.service.accounts import Accounts
+
+    async with opened_engine(data, database) as engine:
+        found = await Accounts(engine).keys()
+    if as_json:
+        shown = [
+            {**asdict(key), "created_at": _utc(key.created_at), "revoked_at": key.revoked_at and _utc(key.revoked_at)}
+            for key in found
+        ]
+        render.document({"keys": shown})
+        return
+    rows = [
+        [_utc(key.created_at), key.id, f"…{key.hint}", _utc(key.revoked_at) if key.revoked_at else "", key.workspace]
+        for key in found
+    ]
+    if rows:
+        render.table(rows, header=("CREATED", "ID", "KEY", "REVOKED", "WORKSPACE"))
+    elif render.on_terminal():
+        render.note("There are no keys.")
+
+
+@keys.command()
+@data_option
+@database_option
+@click.argument("key_id")
+@asynchronous
+async def revoke(data: str | None, database: str | None, key_id: str) -> None:
+    """Revoke a key. Services that run refuse it within a second.
+
+    \b
+    Examples:
+      memshelf keys revoke apikey_0199 --data ./data
+    """
+    from memshelf.service.accounts import Accounts
+
+    async with opened_engine(data, database) as engine:
+        await Accounts(engine).revoke(key_id)
+    render.line(f"Revoked {render.visible_line(key_id)}")
+
+
+def _utc(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""The web console: what agents remember, in a browser. A client of the API like any other."""

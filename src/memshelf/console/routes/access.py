@@ -1,0 +1,95 @@
+"""Signing in with an API key, and out."""
+
+from __future__ import annotations
+
+import secrets
+from hmac import compare_digest
+from math import ceil
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from memshelf.console.api import Api, KeyRefusedError, RefusedError
+from memshelf.console.page import ROOT, Page, Visit
+
+__all__ = ["LANGUAGE", "PAGES", "SESSION", "cookie"]
+
+SESSION = "memshelf_console"
+LANGUAGE = "memshelf_console_language"
+_SIGNING_IN = "memshelf_console_form"
+
+
+def cookie(request: Request, name: str, value: str, seconds: int | None = None) -> str:
+    """A `set-cookie` header. Whether the browser came by https, a proxy in front says; who lies about it has a cookie
+    that is of no use to them."""
+    secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
+    age = f"; Max-Age={seconds}" if seconds is not None else ""
+    return f"{name}={value}; Path={ROOT}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}{age}"
+
+
+async def _home(visit: Visit) -> Response:
+    return visit.go("/stores")
+
+
+async def _sign_in(visit: Visit) -> Response:
+    back = _inside(visit.form.get("back") if visit.form is not None else visit.query("back"))
+    if visit.form is None:
+        if visit.session is not None:
+            return RedirectResponse(back, 303)
+        return _asked(visit, back)
+    expected = visit.request.cookies.get(_SIGNING_IN, "")
+    if not expected or not compare_digest(visit.form.get("token").encode(), expected.encode()):
+        return _asked(visit, back, 403, "stale")
+    address = visit.request.client.host if visit.request.client is not None else ""
+    if wait := visit.console.attempts.wait(address):
+        response = _asked(visit, back, 429, "too_many")
+        response.headers["retry-after"] = str(ceil(wait))
+        return response
+    key = visit.form.get("key").strip()
+    if not key.isascii() or not key.isprintable() or not key:
+        return _asked(visit, back, 401, "unknown")
+    try:
+        await Api(visit.console.api, key).get("memory_stores", limit=1)
+    except KeyRefusedError:
+        visit.console.attempts.failed(address)
+        return _asked(visit, back, 401, "unknown")
+    except RefusedError as refusal:
+        if refusal.status == 403:
+            return _asked(visit, back, 403, "token")
+        return _asked(visit, back, problem=refusal)
+    visit.console.sessions.end(visit.request.cookies.get(SESSION, ""))
+    id = visit.console.sessions.begin(key)
+    visit.cookies += (cookie(visit.request, SESSION, id), cookie(visit.request, _SIGNING_IN, "", 0))
+    return RedirectResponse(back, 303)
+
+
+def _asked(
+    visit: Visit, back: str, status: int = 200, wrong: str | None = None, problem: RefusedError | None = None
+) -> Response:
+    """The form for signing in. Its token is also in a cookie: no other site can have somebody sign in here."""
+    token = secrets.token_urlsafe(32)
+    visit.cookies.append(cookie(visit.request, _SIGNING_IN, token))
+    visit.session = None
+    return visit.render("sign_in.html", status, back=back, wrong=wrong, form_token=token, problem=problem)
+
+
+def _inside(back: str) -> str:
+    """An address to go to, if it is one of the console."""
+    parts = urlsplit(back)
+    if parts.scheme or parts.netloc or not parts.path.startswith(f"{ROOT}/") or "\\" in back or ".." in parts.path:
+        return f"{ROOT}/stores"
+    return back
+
+
+async def _sign_out(visit: Visit) -> Response:
+    visit.console.sessions.end(visit.request.cookies.get(SESSION, ""))
+    visit.cookies.append(cookie(visit.request, SESSION, "", 0))
+    return RedirectResponse(f"{ROOT}/sign-in", 303)
+
+
+PAGES = (
+    Page("/", _home),
+    Page("/sign-in", _sign_in, forms=True, open=True),
+    Page("/sign-out", _sign_out, forms=None),
+)
