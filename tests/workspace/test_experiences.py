@@ -38,14 +38,15 @@ async def test_a_correction_of_an_answer_becomes_a_file_and_a_row_of_the_index(s
     text = (await store.read(f"experiences/{file}")).text
     assert text == (
         "---\nname: No, use pnpm instead of npm.\ndescription: add the lint step to CI\ntype: correction\n---\n\n"
-        "No, use pnpm instead of npm.\n\n- 2026-11-30: add the lint step to CI\n"
+        "No, use pnpm instead of npm.\n\n- 2026-11-30 12:00:00: add the lint step to CI\n"
     )
     index = (await store.read(EXPERIENCE_INDEX)).text
     assert index == f"- [No, use pnpm instead of npm.]({file}) — add the lint step to CI\n"
     (known,) = await experiences.list()
-    assert (known.kind, known.lesson, known.times, known.last) == (
+    assert (known.kind, known.lesson, known.asked, known.times, known.last) == (
         "correction",
         "No, use pnpm instead of npm.",
+        "add the lint step to CI",
         1,
         date(2026, 11, 30),
     )
@@ -82,6 +83,56 @@ async def test_a_lesson_that_had_to_be_repeated_is_one_experience(experiences):
         await experiences.learn("Use pnpm instead of npm.")
     (known,) = await experiences.list()
     assert (known.times, known.lesson) == (20, "Use pnpm instead of npm.")
+
+
+@pytest.mark.parametrize(
+    "puts",
+    [
+        ["不要加注释", "请别加注释。", "以后不要再加注释了！", "麻烦你以后别加注释", "从现在起不要加注释"],
+        ["以后都用中文回答我", "从现在起用中文回答我吧", "请一定用中文回答我。"],
+        ["Don't add comments.", "please don't add comments", "Never add comments!", "From now on, do not add comments"],
+        ["No, use pnpm.", "always use pnpm", "Next time please use pnpm"],
+    ],
+)
+async def test_a_rule_in_other_words_of_the_same_meaning_is_one_experience(experiences, puts):
+    assert len({await experiences.learn(each) for each in puts}) == 1
+    (known,) = await experiences.list()
+    assert (known.lesson, known.times) == (puts[0], len(puts))
+
+
+async def test_what_is_to_be_done_is_not_what_is_not(experiences):
+    lessons = [
+        "加注释",
+        "不要加注释",
+        "add comments",
+        "don't add comments",
+        "用英文回答",
+        "用中文回答",
+        "提交申请",
+        "提交申",
+        "请",
+    ]
+    assert len({await experiences.learn(each) for each in lessons}) == len(lessons)
+
+
+async def test_what_was_said_to_hold_from_then_on_is_shown_whatever_the_question_and_the_newest_first(store):
+    times = iter(datetime(2026, 11, 30, 12, second, tzinfo=UTC) for second in range(60))
+    experiences = Experiences(store, embedder=None, clock=lambda: next(times))
+    for asked, lesson in (
+        ("介绍一下", "以后用英文回答"),
+        ("谁负责", "不是小林是老韩"),
+        ("再介绍一下", "以后请用英文回答"),
+        ("介绍项目", "以后用中文回答"),
+    ):
+        await experiences.learn(lesson, asked=asked)
+    text = await experiences.learned_experiences("What is the capital of Australia?")
+    assert text.split("\n")[-2:] == ["- 以后用中文回答 — 介绍项目", "- 以后用英文回答 — 介绍一下"]
+    text = await experiences.learned_experiences("负责人是谁")
+    assert [line for line in text.split("\n") if line.startswith("- ")] == [
+        "- 以后用中文回答 — 介绍项目",
+        "- 以后用英文回答 — 介绍一下",
+        "- 不是小林是老韩 — 谁负责",
+    ]
 
 
 async def test_lessons_that_differ_have_files_of_their_own(experiences):
@@ -144,8 +195,9 @@ async def test_only_corrections_enter_the_prompt(experiences):
         "which port has the database", where="/w/users/a/experiences/EXPERIENCE.md"
     )
     assert text == (
-        "## Learned Experiences\n\nWhat this user corrected in earlier sessions: do not make them say it again, unless "
-        "they now want it otherwise. Selected when this session began; the index of all, as it is now, is "
+        "## Learned Experiences\n\nWhat this user corrected in earlier sessions, the newest first, each with what they "
+        "had asked for: do not make them say it again, unless they now want it otherwise. Where two disagree, the "
+        "newer one holds. Selected when this session began; the index of all, as it is now, is "
         "/w/users/a/experiences/EXPERIENCE.md.\n\n- The database dump goes to the backup bucket."
     )
 

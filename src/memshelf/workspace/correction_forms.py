@@ -22,6 +22,9 @@ class CorrectionForms:
         once: str,
         lasting: str,
         reaction: str,
+        puts: str,
+        forbids: str,
+        forbidden: str,
     ) -> None:
         self.leads = _compiled(f"^(?:{leads})+")
         """What a sentence may begin with, and says nothing."""
@@ -39,6 +42,11 @@ class CorrectionForms:
         """What makes an instruction one for all tasks to come."""
         self.reaction = _compiled(reaction)
         """What rejects an answer and says nothing of how it should be."""
+        self.puts = _compiled(puts)
+        """What a rule may be put with and be the same."""
+        self.forbids = _compiled(forbids)
+        self.forbidden = forbidden
+        """What forbids, and the word of it that stands for all."""
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -10,7 +10,7 @@ import re
 from memshelf.workspace.chinese_corrections import CHINESE
 from memshelf.workspace.english_corrections import ENGLISH
 
-__all__ = ["correction_in"]
+__all__ = ["correction_in", "is_lasting", "rule_in"]
 
 _LOOKED_AT, _LESSON_CHARS, _LESSON_SENTENCES = 2_000, 300, 3
 _LONG = 600
@@ -25,6 +25,7 @@ _QUOTED = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\w)[^.!?。！？\n]*)*[.!?。！？]*")
 _QUESTION = re.compile(r"[?？][\"'”」)]*\s*$")
+_BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff]) | (?=[\u4e00-\u9fff])")
 _FORMS = (ENGLISH, CHINESE)
 
 
@@ -42,6 +43,18 @@ def correction_in(text: str) -> str | None:
             if lesson is not None:
                 return lesson
     return None
+
+
+def is_lasting(lesson: str) -> bool:
+    """Whether somebody says that it holds from then on: "from now on", 以后."""
+    return any(forms.lasting.search(lesson) for forms in _FORMS)
+
+
+def rule_in(lesson: str) -> str:
+    """The rule, however it is put: without "please" and "from now on", and with one word for "never" and "don't"."""
+    for forms in _FORMS:
+        lesson = forms.forbids.sub(f" {forms.forbidden} ", forms.puts.sub(" ", lesson))
+    return _BETWEEN_CHINESE.sub("", " ".join(lesson.split()))
 
 
 def _corrects(sentence: str) -> bool:

@@ -150,4 +150,7 @@ ENGLISH: Final = CorrectionForms(
     reaction=r"^(?:no|nope|wrong)\b|\b(?:that|this|it)(?:'s| is) (?:still )?(?:wrong|incorrect|not (?:right|correct"
     r"|true))\b"
     rf"|^(?:(?:that|this|it){_IS} )?(?:way |much |far |a bit |still )*too {_WAY}",
+    puts=rf"\b(?:please|always|again|any ?more|ever|just|ok|okay|{_LASTING})\b,?|^(?:and|but|no|so),? ",
+    forbids=r"\b(?:don't|don’t|do not|dont|never|no|must not|mustn't|should not|shouldn't)\b",
+    forbidden="don't",
 )

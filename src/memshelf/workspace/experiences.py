@@ -8,7 +8,7 @@ import hashlib
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import groupby
@@ -25,7 +25,7 @@ from memshelf.origin import Origin
 from memshelf.records.recall import EmbedderChoice
 from memshelf.workspace.config import WorkspaceConfig
 from memshelf.workspace.conversation import Said, said_in
-from memshelf.workspace.corrections import correction_in
+from memshelf.workspace.corrections import correction_in, is_lasting, rule_in
 from memshelf.workspace.entries import EntryInfo, MemoryEntry, folded, read_entry_file, written
 from memshelf.workspace.index_file import IndexFile
 from memshelf.workspace.recall import EntryRecall
@@ -41,17 +41,21 @@ _LESSON_CHARS, _TITLE_CHARS, _ASKED_CHARS, _MOST_TIMES = 1_000, 80, 120, 20
 _SLUG_CHARS = 40
 _ENDS = re.compile(r"[.,!?;:。、…]+(?=\s|$)")
 _NOT_A_WORD = re.compile(r"[\W_]+")
-_TIME = re.compile(r"^- (\d{4}-\d\d-\d\d)\b.*$", re.MULTILINE)
+_TIME = re.compile(r"^- (\d{4}-\d\d-\d\d\b(?: \d\d:\d\d:\d\d\b)?).*$", re.MULTILINE)
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """A lesson, in a file below `experiences/`. `times` is how often it had to be learned, `last` when it last was."""
+    """A lesson, in a file below `experiences/`. `asked` is what the user had asked for when it was first learned.
+
+    `times` is how often it had to be learned, `last` when it last was.
+    """
 
     file: str
     kind: ExperienceKind
     lesson: str
+    asked: str
     times: int
     last: date | None
 
@@ -82,7 +86,8 @@ class Experiences:
 
     def _begin(self) -> None:
         self._recall = EntryRecall(self._embedder)
-        self._known: dict[str, tuple[str, Experience]] = {}
+        self._known: dict[str, tuple[str, str, Experience]] = {}
+        """By file: its version, its last time, and what is in it."""
 
     def close(self) -> None:
         """End the thread that searches; it starts again when needed."""
@@ -107,6 +112,9 @@ class Experiences:
     ) -> str:
         """Keep a lesson, and answer the name of its file; one that is there already was learned once more.
 
+        Lessons are the same that differ in nothing but how they are put: "Never add comments!" is "Please don't add
+        comments".
+
         `asked` is what the user had asked for. `ValueError` for an unknown kind, or a lesson that is empty or has more
         than 1000 characters; `invalid_text` where the policy refuses credentials.
         """
@@ -128,7 +136,7 @@ class Experiences:
             _LOG.warning("The index of experiences could not be updated: %s", error.code)
 
     async def _write(self, file: str, kind: ExperienceKind, lesson: str, asked: str, origin: Origin) -> MemoryEntry:
-        time = f"- {self._clock().astimezone(UTC):%Y-%m-%d}" + (f": {asked[:_ASKED_CHARS]}" if asked else "")
+        time = f"- {self._clock().astimezone(UTC):%Y-%m-%d %H:%M:%S}" + (f": {asked[:_ASKED_CHARS]}" if asked else "")
         for attempt in range(TRIES):
             found = await find(self._store, _UNDER + file)
             if found is None:
@@ -149,8 +157,8 @@ class Experiences:
     async def list(self) -> builtins.list[Experience]:
         """All experiences, what was learned last first."""
         await self._refresh()
-        found = (experience for _, experience in self._known.values())
-        return sorted(found, key=lambda each: (each.last or date.min, each.file), reverse=True)
+        found = sorted(self._known.values(), key=lambda each: (each[1], each[2].file), reverse=True)
+        return [experience for _, _, experience in found]
 
     async def forget(self, file: str, *, origin: Origin | None = None) -> None:
         """Remove an experience and its row. `not_found`, `invalid_path`; `version_mismatch` if it changed just then."""
@@ -162,8 +170,9 @@ class Experiences:
         await self._show(path.removeprefix(_UNDER), None)
 
     async def recall(self, query: str | None = None, limit: int = 5) -> builtins.list[Experience]:
-        """At most `limit` corrections that matter for a question: those that are about it, then those that had to be
-        made more than once. Without a question, the newest."""
+        """At most `limit` corrections that matter for a question, the newest first: those that are about it, and, while
+        there is room, those that had to be made more than once, or were said to hold from then on. Without a question,
+        the newest."""
         checked_argument("query", query, str, None)
         limit = max(checked_argument("limit", limit, int), 0)
         corrections = {each.file: each for each in await self.list() if each.kind == "correction"}
@@ -171,9 +180,9 @@ class Experiences:
             return [*corrections.values()][:limit]
         order = {file: -at for at, file in enumerate(corrections)}
         about = await self._recall.rank(query, limit, frozenset(), order)
-        repeated = sorted((each for each in corrections.values() if each.times > 1), key=lambda each: -each.times)
-        files = dict.fromkeys([*about, *(each.file for each in repeated)])
-        return [corrections[file] for file in files if file in corrections][:limit]
+        always = (file for file, each in corrections.items() if each.times > 1 or is_lasting(each.lesson))
+        chosen = [*dict.fromkeys([*about, *always])][:limit]
+        return [each for file, each in corrections.items() if file in chosen]
 
     async def learned_experiences(self, query: str | None = None, limit: int = 5, *, where: str = "") -> str:
         """What `recall` finds, as text for the system prompt of a session that begins; `""` if nothing.
@@ -184,11 +193,12 @@ class Experiences:
         if not found:
             return ""
         note = (
-            "What this user corrected in earlier sessions: do not make them say it again, unless they now want it "
-            "otherwise. Selected when this session began; the index of all, as it is now, is "
+            "What this user corrected in earlier sessions, the newest first, each with what they had asked for: do not "
+            "make them say it again, unless they now want it otherwise. Where two disagree, the newer one holds. "
+            "Selected when this session began; the index of all, as it is now, is "
             f"{where or EXPERIENCE_INDEX}."
         )
-        return "\n".join(["## Learned Experiences", "", note, "", *(f"- {each.lesson}" for each in found)])
+        return "\n".join(["## Learned Experiences", "", note, "", *map(_shown, found)])
 
     async def _refresh(self) -> None:
         self._process.forked(self._begin)
@@ -206,8 +216,9 @@ class Experiences:
             self._drop(file)
             if found is not None:
                 entry = read_entry_file(file, found.text)
-                experience = _experience(entry)
-                self._known[file] = (found.version, experience)
+                times = _TIME.findall(entry.content)
+                experience = _experience(entry, times)
+                self._known[file] = (found.version, max(times, default=""), experience)
                 if experience.kind == "correction":  # the others would stand before what may be shown
                     self._recall.put(entry)
 
@@ -222,19 +233,25 @@ def _together(said: Iterable[Said]) -> builtins.list[Said]:
     return [(speaker, "\n\n".join(text for _, text in parts)) for speaker, parts in turns]
 
 
-def _experience(entry: MemoryEntry) -> Experience:
+def _shown(experience: Experience) -> str:
+    return f"- {experience.lesson}" + (f" — {experience.asked}" if experience.asked else "")
+
+
+def _experience(entry: MemoryEntry, times: Sequence[str]) -> Experience:
     """The experience in a file, whoever wrote it: what is of no other kind is a correction."""
     named = entry.file.rpartition("/")[2].partition("-")[0]
     kinds: tuple[ExperienceKind, ...] = get_args(ExperienceKind)
     kind = next((each for each in kinds if each == named), kinds[0])
-    times = _TIME.findall(entry.content)
     lesson = folded(_TIME.sub("", entry.content))[:_LESSON_CHARS] or entry.title
-    return Experience(file=entry.file, kind=kind, lesson=lesson, times=max(len(times), 1), last=_last(times))
+    asked = folded(entry.description)[:_ASKED_CHARS]
+    return Experience(
+        file=entry.file, kind=kind, lesson=lesson, asked=asked, times=max(len(times), 1), last=_last(times)
+    )
 
 
 def _last(times: Iterable[str]) -> date | None:
     try:
-        return max(map(date.fromisoformat, times), default=None)
+        return max((date.fromisoformat(each[:10]) for each in times), default=None)
     except ValueError:  # edited by hand
         return None
 
@@ -257,7 +274,8 @@ def _written(text: str) -> str:
 
 
 def _file_name(kind: ExperienceKind, lesson: str) -> str:
-    """One for each lesson, whatever case and width it has, and whatever ends its words."""
-    same = folded(_ENDS.sub("", unicodedata.normalize("NFKC", lesson).casefold())) or lesson
+    """One for each lesson, whatever case and width it has, whatever ends its words, and however it is put."""
+    same = folded(_ENDS.sub("", unicodedata.normalize("NFKC", lesson).casefold()))
+    same = folded(rule_in(same)) or same or lesson
     slug = unicodedata.normalize("NFC", _NOT_A_WORD.sub("_", same)[:_SLUG_CHARS].strip("_"))
     return "-".join(filter(None, [kind, slug, hashlib.sha256(same.encode()).hexdigest()[:12]])) + ".md"
