@@ -196,6 +196,19 @@ async def test_a_memory_that_cannot_be_read_is_named(files):
     assert "a.md: one" in shown
 
 
+async def test_a_workspace_that_hangs_costs_nothing_else(files, workspace, monkeypatch):
+    async def hangs(*_args, **_options):
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("memshelf.workspace.reached._SECONDS", 0.01)
+    monkeypatch.setattr(workspace, "freeze_snapshots", hangs)
+    await files.write("a.md", "one", expected=None, origin=BY)
+    async with Client(mcp_server([FileMount("user", files, "read")], [], workspace)) as client:
+        shown = text(await client.call_tool("memory_context", {"about": "x"}))
+    assert "The workspace is not shown here (timeout)." in shown
+    assert "a.md: one" in shown
+
+
 async def test_a_store_that_breaks_is_a_refusal(files, caplog):
     class Broken(InProcessFileStore):
         async def list(self):

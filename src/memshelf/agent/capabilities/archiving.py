@@ -10,11 +10,11 @@ from pydantic_ai import ModelMessage, TextContent, TextPart, UserPromptPart
 
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.agent.capabilities.said import user_said
-from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
+from memshelf.workspace.reached import reason
 from memshelf.workspace.workspace import Workspace
 
-__all__ = ["archive_turn", "learn_from", "newest_turns", "reason", "spoken"]
+__all__ = ["archive_turn", "learn_from", "newest_turns", "spoken"]
 
 _LOG = logging.getLogger(__name__)
 _SHAPE = ModelMessageShape()
@@ -53,8 +53,3 @@ async def _done(what: str, call: Awaitable[object]) -> None:
         await call
     except Exception as error:  # noqa: BLE001  # stores are anyone's code; the run's answer must not be lost
         _LOG.warning("A conversation could not be %s: %s", what, reason(error))
-
-
-def reason(error: Exception) -> str:
-    """What a log may say of an error: nothing that was remembered."""
-    return error.code if isinstance(error, MemoryStoreError) else type(error).__name__

@@ -11,11 +11,11 @@ from pydantic_ai import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.direct import model_request
 from pydantic_ai.models import Model
 
-from memshelf.agent.capabilities.archiving import reason
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
 from memshelf.workspace.extraction import EXTRACTION_INSTRUCTIONS, extracted, extraction_request
+from memshelf.workspace.reached import reason
 from memshelf.workspace.workspace import Workspace
 
 __all__ = ["Extractions"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import logging
 import os
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic_ai import (
     AgentRunResult,
@@ -25,7 +23,7 @@ from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.models import Model, ModelRequestContext
 from typing_extensions import override
 
-from memshelf.agent.capabilities.archiving import archive_turn, learn_from, newest_turns, reason
+from memshelf.agent.capabilities.archiving import archive_turn, learn_from, newest_turns
 from memshelf.agent.capabilities.extraction import Extractions
 from memshelf.agent.capabilities.first_input import brings_input, enclosing, input_text, nested, say_before_input
 from memshelf.agent.capabilities.said import memory_text, notes
@@ -34,25 +32,15 @@ from memshelf.agent.capabilities.workspace_toolset import workspace_toolset
 from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
 from memshelf.arguments import checked_argument
 from memshelf.origin import Origin
-from memshelf.records.context import RecallOutcome
-from memshelf.records.recall import WORDS_FROM
 from memshelf.threads.rows import strings
 from memshelf.untrusted import size
 from memshelf.workspace.config import WorkspaceMemoryConfig
 from memshelf.workspace.instructions import frozen_block, frozen_in, recall_block, workspace_guide
+from memshelf.workspace.reached import reached
 from memshelf.workspace.tools import WORKSPACE_TOOLS
 from memshelf.workspace.workspace import Workspace
 
 __all__ = ["WorkspaceCapability"]
-
-Answer = TypeVar("Answer")
-
-_LOG = logging.getLogger(__name__)
-_SECONDS = 10
-"""How long a run waits for a workspace before it goes on without."""
-
-_FOR_MEANING = 4
-"""How many of these seconds it waits for an embedder before it goes by words."""
 
 _COLD = timedelta(hours=1)
 """After such a rest no provider has the prompt in its cache any more."""
@@ -179,7 +167,7 @@ class WorkspaceCapability(SingleCapability):
 
     async def _freeze(self, about: str) -> str | None:
         config = self._config
-        _, snapshot = await _reached(self.workspace.freeze_snapshots(cwd=self._cwd, query=about))
+        _, snapshot = await reached(self.workspace.freeze_snapshots(cwd=self._cwd, query=about))
         if snapshot is None:
             return None
         shown = snapshot.text(
@@ -207,7 +195,7 @@ class WorkspaceCapability(SingleCapability):
             return
         before = _surfaced(request_context.messages)
         surfaced = set(before)
-        outcome, recalled = await _reached(self.workspace.get_relevant_memories(query, limit, surfaced))
+        outcome, recalled = await reached(self.workspace.get_relevant_memories(query, limit, surfaced))
         files = sorted(surfaced - before)
         block = recall_block(recalled) if recalled else ""
         if recalled:
@@ -255,20 +243,3 @@ def _files_in(tool: str, result: dict[str, Any]) -> Iterator[str]:
         yield from strings([result.get("saved")])
     elif tool == _SEARCH and isinstance(found := result.get("entries"), list):
         yield from strings([each.get("file") for each in found if isinstance(each, dict)])
-
-
-async def _reached(call: Awaitable[Answer]) -> tuple[RecallOutcome, Answer | None]:
-    """What a workspace answers in time. A failure is logged, and a run goes on without."""
-    # An embedder that hangs must not cost a run its standing rules.
-    before = WORDS_FROM.set(asyncio.get_running_loop().time() + _FOR_MEANING)
-    try:
-        async with asyncio.timeout(_SECONDS):
-            return "recalled", await call
-    except TimeoutError:
-        _LOG.warning("A workspace could not be read in %d seconds", _SECONDS)
-        return "timeout", None
-    except Exception as error:  # noqa: BLE001  # stores are anyone's code; memory that cannot be read must not stop the run
-        _LOG.warning("A workspace could not be read: %s", reason(error))
-        return "unavailable", None
-    finally:
-        WORDS_FROM.reset(before)
