@@ -227,6 +227,13 @@ async def test_every_answer_says_what_it_may_do(host, browser, visitor):
             assert "<script>" not in answer.text
 
 
+async def test_a_method_that_there_is_not_is_refused_with_a_page(host, browser):
+    for method, path in (("PUT", "/console/stores"), ("GET", "/console/sign-out"), ("DELETE", "/console/stores/new")):
+        answer = await browser.client.request(method, path)
+        assert (answer.status_code, "That is not possible here" in answer.text) == (405, True)
+        assert answer.headers["allow"]
+
+
 async def test_pages_ask_for_nothing_but_what_the_console_serves(browser):
     asked = [
         attributes[name]
@@ -271,3 +278,23 @@ async def test_the_rest_of_the_service_is_as_without_it(host: Host, browser):
     for path, status in (("/", 404), ("/consoles", 404), ("/healthz", 200), ("/openapi.json", 200)):
         assert (await browser.client.get(path)).status_code == status
     assert "console" not in (await browser.client.get("/openapi.json")).text
+
+
+async def test_a_link_from_another_site_leads_to_the_page_of_who_is_signed_in(host, visitor):
+    """A browser sends the cookie only when the console itself asks for the page again."""
+    store = await host.store()
+    browser = visitor()
+    page = await browser.get(f'/stores/{store}?prefix=/"a"/', headers={"sec-fetch-site": "cross-site"})
+    assert page.status == 200
+    [again] = [attributes["content"] for tag, attributes in page.tags if attributes.get("http-equiv")]
+    assert again == f"0; url=/console/stores/{store}?prefix=/%22a%22/"
+    page = await browser.get(again.partition("=")[2], headers={"sec-fetch-site": "same-origin"})
+    assert page.url.path == "/console/sign-in"
+
+
+@pytest.mark.parametrize("name", ["[", "a b", "x:y:z", "\u00e9", "a/b?c", ""])
+async def test_an_odd_name_of_the_host_is_no_crash(host, browser, name):
+    page = await browser.get("/stores", headers={"host": name.encode("latin-1")})
+    assert (page.status, page.answer.request.headers["host"]) == (200, name)
+    await browser.get("/stores/new")
+    assert (await browser.send({"name": "x"}, headers={"host": name.encode("latin-1")})).status in (303, 403)

@@ -22,6 +22,7 @@ _ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP memory.test 127.0.0.1",
 ]
 _SIZES = {"wide": (1_200, 900), "narrow": (400, 800)}
 
@@ -208,6 +209,38 @@ def test_it_works_without_scripts_and_the_browser_asks_before_work_is_lost_with_
         page.get_by_role("button", name="Save").click()
         expect(page.locator("main")).to_contain_text(f"typed, {scripts}")
         context.close()
+
+
+def test_a_name_without_https_works_as_well(chromium: Browser, service: Service) -> None:
+    """Browsers trust it less than this machine, and do not say which site a form comes from: `Origin` does."""
+    context = chromium.new_context(locale="en-GB")
+    page = context.new_page()
+    said: list[dict[str, str]] = []
+    page.on("request", lambda request: said.append(request.all_headers()) if request.method == "POST" else None)
+    page.goto(f"http://memory.test:{service.port}/console")
+    page.get_by_label("API key").fill(service.key)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("h1")).to_have_text("Stores")
+    assert ["sec-fetch-site" in each for each in said] == [False]
+    assert said[0]["origin"] == f"http://memory.test:{service.port}"
+    context.close()
+
+
+def test_a_link_on_another_site_opens_the_page_of_who_is_signed_in(chromium: Browser, service: Service) -> None:
+    context = chromium.new_context(locale="en-GB")
+    page = context.new_page()
+    page.goto(f"{service.url}/console/stores/new")
+    page.get_by_label("API key").fill(service.key)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("h1")).to_have_text("New store")
+    elsewhere = f"http://localhost:{service.port}/chat"
+    html = f"<a href='{service.url}/console/stores/new?x=1'>look</a>"
+    page.route(elsewhere, lambda route: route.fulfill(content_type="text/html", body=html))
+    page.goto(elsewhere)
+    page.get_by_role("link", name="look").click()
+    expect(page.locator("h1")).to_have_text("New store")
+    assert page.url.endswith("/console/stores/new?x=1")
+    context.close()
 
 
 def test_another_site_can_send_no_form_and_show_no_page(chromium: Browser, service: Service) -> None:

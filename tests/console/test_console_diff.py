@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies
 
 from memshelf.console.diff import Difference, compared
-from memshelf.console.text import line_ends, moment, shown, size, tail, with_line_ends
+from memshelf.console.text import hidden, line_ends, moment, shown, size, tail, with_line_ends
 
 LINES = strategies.text("ab\n", max_size=40)
 
@@ -96,6 +96,11 @@ def test_what_cannot_be_seen_is_shown():
     assert "\t" not in shown(text)
     assert shown("a\r\nb\r\n", lines=True) == "a\nb\n"
     assert shown("好 é 👩‍💻"[:4]) == "好 é "
+
+
+def test_what_a_field_cannot_mark_is_named():
+    assert hidden("a\u202eb\u200bc\u202e\r\n\td") == ["U+202E", "U+200B"]
+    assert hidden("plain 好 👩") == []
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,14 @@ async def test_line_ends_survive_an_edit(host, browser):
     assert "mixes kinds of line ends" in page.text
 
 
+async def test_what_cannot_be_seen_in_a_field_is_named_beside_it(host, browser):
+    store = await host.store()
+    memory = await host.memory(store, "/a.md", "pay\u202eload")
+    page = await browser.get(f"/stores/{store}/memories/{memory['id']}/edit")
+    assert "cannot be seen here: U+202E" in page.text
+    assert page.field("content") == "pay\u202eload"
+
+
 async def test_a_conflict_loses_nothing(host, browser):
     store = await host.store()
     memory = await host.memory(store, "/plan.md", "one\ntwo\n")

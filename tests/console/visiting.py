@@ -141,9 +141,9 @@ class Browser:
         self.client = client
         self.page: Page
 
-    async def get(self, path: str) -> Page:
+    async def get(self, path: str, headers: Mapping[str, Any] | None = None) -> Page:
         """A page of the console, and where it leads on to."""
-        answer = await self.client.get(path if path.startswith("/console") else f"/console{path}")
+        answer = await self.client.get(path if path.startswith("/console") else f"/console{path}", headers=headers)
         return await self._arrived(answer)
 
     async def _arrived(self, answer: httpx2.Response) -> Page:
@@ -153,7 +153,7 @@ class Browser:
         return self.page
 
     async def send(
-        self, fields: Mapping[str, str] | None = None, /, *, action: str = "", headers: Mapping[str, str] | None = None
+        self, fields: Mapping[str, str] | None = None, /, *, action: str = "", headers: Mapping[str, Any] | None = None
     ) -> Page:
         """Fill in the form of the page, and send it as a browser does: with line ends of its own."""
         form = self.page.form(action)
@@ -162,7 +162,7 @@ class Browser:
         pairs += filled.items()
         return await self.post(form.action, pairs, headers)
 
-    async def post(self, path: str, pairs: list[tuple[str, str]], headers: Mapping[str, str] | None = None) -> Page:
+    async def post(self, path: str, pairs: list[tuple[str, str]], headers: Mapping[str, Any] | None = None) -> Page:
         data = urlencode([(name, re.sub("\r\n|\r|\n", "\r\n", value)) for name, value in pairs])
         sent = {"origin": ORIGIN, "content-type": "application/x-www-form-urlencoded", **(headers or {})}
         return await self._arrived(await self.client.post(path, content=data, headers=sent))

@@ -44,6 +44,8 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _YEAR = 31_536_000
+_ELSEWHERE = ("cross-site", "same-site")
+"""Whoever follows a link from another site comes without the cookie, and with it when the page is asked for again."""
 
 
 class Console:
@@ -60,6 +62,7 @@ class Console:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope = {**scope, "app": self}  # so that the router raises what it refuses
         begun = False
 
         async def guarded(message: Message) -> None:
@@ -87,7 +90,7 @@ class Console:
 
     async def _nothing(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        if request.url.path == ROOT:
+        if scope["path"] == ROOT:
             await RedirectResponse(f"{ROOT}/", 308)(scope, receive, send)
             return
         visit = self._visit(request)
@@ -138,8 +141,11 @@ class Console:
     def _ask_to_sign_in(self, visit: Visit) -> Response:
         if visit.form is not None:
             return visit.render("error.html", 401, error="signed_out", kept=_kept(visit))
-        url = visit.request.url
-        back = url.path + (f"?{url.query}" if url.query else "")
+        scope = visit.request.scope
+        asked = scope["query_string"].decode("latin-1")
+        back = scope["path"] + (f"?{asked}" if asked else "")
+        if visit.request.headers.get("sec-fetch-site") in _ELSEWHERE:
+            return visit.render("again.html", back=back)
         return RedirectResponse(f"{ROOT}/sign-in?back={quote(back, safe='')}", 303)
 
 

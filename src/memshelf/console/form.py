@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import parse_qsl, urlsplit
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 __all__ = ["Form", "FormError", "from_here", "read_form"]
 
@@ -49,6 +49,8 @@ async def read_form(request: Request) -> Form:
         pairs = parse_qsl(data.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
     except TimeoutError:
         raise FormError(408) from None
+    except ClientDisconnect:  # nobody waits for the answer
+        raise FormError(400) from None
     except ValueError:  # also what is no UTF-8
         raise FormError(400) from None
     return Form(pairs)

@@ -62,6 +62,7 @@ def templates() -> Environment:
         ),
     }
     made.filters |= {
+        "hidden": text.hidden,
         "shown": text.shown,
         "shown_lines": partial(text.shown, lines=True),
         "size": text.size,
@@ -129,7 +130,7 @@ class Visit:
             session_token=self.session.token if self.session is not None else "",
             notice=notice,
             addressed=self.form is None,
-            here=self.request.url.path,
+            here=self.request.scope["path"],
             parameters={name: each for name, each in self.request.query_params.items() if name != "lang"},
             problem=problem,
             **{"kept": "", **values},

@@ -9,7 +9,18 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-__all__ = ["LineEnds", "line_ends", "moment", "path_query", "shown", "size", "tail", "times", "with_line_ends"]
+__all__ = [
+    "LineEnds",
+    "hidden",
+    "line_ends",
+    "moment",
+    "path_query",
+    "shown",
+    "size",
+    "tail",
+    "times",
+    "with_line_ends",
+]
 
 # Controls, soft hyphen, fillers, direction, zero width, separators, variation selectors but the one of emoji, tags,
 # halves of surrogate pairs: what is not seen misleads.
@@ -35,6 +46,11 @@ def shown(text: str, *, lines: bool = False) -> Markup:
         at = found.end()
     parts.append(escape(text[at:]))
     return Markup("").join(parts)
+
+
+def hidden(text: str) -> list[str]:
+    """The names of the invisible characters in a text, each once: a field to type in cannot mark them."""
+    return list(dict.fromkeys(f"U+{ord(char):04X}" for char in _HIDDEN.findall(text) if char != "\r"))
 
 
 LineEnds: TypeAlias = Literal["lf", "crlf", "mixed"]

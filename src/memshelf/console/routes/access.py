@@ -23,7 +23,7 @@ _SIGNING_IN = "memshelf_console_form"
 def cookie(request: Request, name: str, value: str, seconds: int | None = None) -> str:
     """A `set-cookie` header. Whether the browser came by https, a proxy in front says; who lies about it has a cookie
     that is of no use to them."""
-    secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
+    secure = request.scope["scheme"] == "https" or request.headers.get("x-forwarded-proto") == "https"
     age = f"; Max-Age={seconds}" if seconds is not None else ""
     return f"{name}={value}; Path={ROOT}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}{age}"
 
