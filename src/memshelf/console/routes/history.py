@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from memshelf.console.api import Json, KeyRefusedError, RefusedError
+from memshelf.console.api import Json, RefusedError
 from memshelf.console.page import Page, Visit
 from memshelf.console.routes.memories import crumbs, prefix_of
 from memshelf.console.routes.stores import store_of
@@ -22,20 +22,24 @@ async def _history(visit: Visit) -> Response:
     asked = {name: visit.query(name).strip() for name in _FILTERS}
     found, problem = None, None
     try:
-        found = await visit.api.get(
-            "memory_stores",
-            store["id"],
-            "memory_versions",
-            limit=_A_PAGE,
-            page=visit.query("page") or None,
-            memory_id=asked["memory"] or None,
-            operation=asked["operation"] or None,
-            **_by(asked["kind"], asked["actor"]),
-            **_period(asked),
-        )
+        found = await _versions(visit, asked)
     except RefusedError as refusal:
         problem = refusal
     return visit.render("history.html", store=store, asked=asked, found=found, problem=problem)
+
+
+async def _versions(visit: Visit, asked: dict[str, str]) -> Json:
+    return await visit.api.get(
+        "memory_stores",
+        visit.path["store"],
+        "memory_versions",
+        limit=_A_PAGE,
+        page=visit.query("page") or None,
+        memory_id=asked["memory"] or None,
+        operation=asked["operation"] or None,
+        **_by(asked["kind"], asked["actor"]),
+        **_period(asked),
+    )
 
 
 def _by(kind: str, actor: str) -> dict[str, object]:
@@ -79,7 +83,7 @@ async def _undo(visit: Visit) -> Response:
     kind, actor, since = (
         (form.get(name) if form is not None else visit.query(name)).strip() for name in ("kind", "actor", "since")
     )
-    asked = {"kind": kind, "actor": actor, "since": since, "until": ""}
+    asked = {**dict.fromkeys(_FILTERS, ""), "kind": kind, "actor": actor, "since": since}
     if form is not None and form.get("sure") == "yes":
         named = {"session": "session_actor", "key": "api_actor", "user": "user_actor"}.get(kind, kind)
         body = {
@@ -95,16 +99,7 @@ async def _undo(visit: Visit) -> Response:
     problem = None
     if actor and since and kind in ("session", "key"):
         try:
-            found = await visit.api.get(
-                "memory_stores",
-                store["id"],
-                "memory_versions",
-                limit=_A_PAGE,
-                **_by(kind, actor),
-                **_period(asked),
-            )
-        except KeyRefusedError:
-            raise
+            found = await _versions(visit, asked)
         except RefusedError as refusal:
             problem = refusal
     return visit.render(
