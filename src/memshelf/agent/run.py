@@ -30,6 +30,7 @@ from memshelf.agent.result import HarnessResult, Status
 from memshelf.agent.state import HarnessState
 from memshelf.agent.turn import Approval, HarnessInput, Turn
 from memshelf.arguments import checked_argument
+from memshelf.closing import Closes
 
 __all__ = ["Executable", "HarnessStream"]
 
@@ -206,7 +207,7 @@ class Executable(Generic[Output]):
         return self._usable
 
 
-class HarnessStream(Generic[Output]):
+class HarnessStream(Closes, Generic[Output]):
     """The events of one run, and then its result.
 
     Iterate it once. Used as `async with`, it cancels the run when the block is left early; `cancel` stops it from
@@ -237,14 +238,6 @@ class HarnessStream(Generic[Output]):
         """Stop the run if it has not ended."""
         if self._result is None:
             await self._end("cancelled")
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, type_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __aiter__(self) -> Self:
         return self

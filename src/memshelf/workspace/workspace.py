@@ -7,10 +7,10 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from memshelf.arguments import checked_argument, checked_path
+from memshelf.closing import Closes
 from memshelf.credentials import SecretsPolicy, admit, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.files.protocol import FileStore
@@ -51,7 +51,7 @@ _MOST_USERS = 32
 """What is known of so many users is kept in memory; of others it is learned again."""
 
 
-class Workspace:
+class Workspace(Closes):
     """The long-term memory of one user at a time: typed entries, an index of them, standing rules, archives.
 
     `Workspace(path)` keeps it in a directory of files that a person can read and edit, one directory a user;
@@ -125,14 +125,6 @@ class Workspace:
         It is asked once for each user. `users` lists those who have a store; without it, `list_users` is `unavailable`.
         """
         return cls(None, user_id, config, secrets=secrets, embedder=embedder, stores=OpenedUsers(open_store, users))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """End the threads of the workspace, and close the stores that it opened itself. It opens again when used."""

@@ -6,10 +6,9 @@ import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import TracebackType
-from typing import Self
 
 from memshelf.arguments import checked_argument, checked_number
+from memshelf.closing import Closes
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.limits import page_limit
 from memshelf.origin import Origin
@@ -34,7 +33,7 @@ class _Kept:
         return micros(self.record.updated_at) if self.record.revised and self.record.updated_at is not None else None
 
 
-class InProcessRecordStore:
+class InProcessRecordStore(Closes):
     """Records that live as long as this object. Use it from one event loop."""
 
     def __init__(
@@ -52,14 +51,6 @@ class InProcessRecordStore:
         self._kept: dict[int, _Kept] = {}
         self._next = 1
         self._epoch = self._mint.id("recs", self._mint.now())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """End the thread that searches. The records stay, and it starts again when needed."""

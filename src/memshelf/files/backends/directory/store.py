@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 from memshelf.arguments import checked_argument, checked_path
+from memshelf.closing import Closes
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
 from memshelf.files.backends.directory.disk import Disk, require_support
@@ -33,7 +33,7 @@ _BAD_NAME = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}
 
 
 @documented_by(FileStore, SearchableFileStore, WritesTogether)
-class DirectoryFileStore:
+class DirectoryFileStore(Closes):
     """The files below the directory `root`; a `SearchableFileStore` without history.
 
     Usable as it is, from any task and event loop, or as an async context manager; `aclose()` waits for changes under
@@ -76,14 +76,6 @@ class DirectoryFileStore:
         self._mutations = Mutations(self._disk, self._root, self.format, durable=durable)
         self._worker = Worker(after=self._mutations.release)
         self._listing = nothing()
-
-    async def __aenter__(self) -> DirectoryFileStore:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Wait for the changes under way and end the thread that makes them. The next change starts another."""

@@ -6,13 +6,13 @@ import builtins
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx2
 
 from memshelf.arguments import checked_argument, checked_id
+from memshelf.closing import Closes
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.http import answers
 from memshelf.files.backends.http.answers import field, items, maybe
@@ -44,7 +44,7 @@ _CURSOR_CHARS = 200
 
 
 @documented_by(FileStore, SearchableFileStore, HistoryFileStore)
-class MemoryStoreFileStore:
+class MemoryStoreFileStore(Closes):
     """The memory store with the id `store` on the memshelf service at `base_url`: every file, its history, search.
 
     It is what the service's own database is: compare-and-swap is by version, a tool call that is made again answers
@@ -82,14 +82,6 @@ class MemoryStoreFileStore:
         self._root = f"/v1/memshelf/memory_stores/{quote(name, safe='')}/files"
         self._mint = mint or Mint()
         self._listing: tuple[str, builtins.list[FileEntry]] | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connections; a closed store opens again when used."""

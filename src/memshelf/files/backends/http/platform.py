@@ -5,12 +5,11 @@ from __future__ import annotations
 import builtins
 import hashlib
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 import httpx2
 
 from memshelf.arguments import checked_argument, checked_id
+from memshelf.closing import Closes
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.http.connection import (
     ANTHROPIC_HEADERS,
@@ -33,7 +32,7 @@ _FEW = 20
 
 
 @documented_by(FileStore)
-class PlatformFileStore:
+class PlatformFileStore(Closes):
     """The memory store with the id `store` on any server that speaks the Memory Store API: Anthropic's, Zhipu's.
 
     Its versions are the ids of the server's versions. It has no search and no history of its own: the tools read the
@@ -70,14 +69,6 @@ class PlatformFileStore:
         )
         self._server = Memories(self._connection, checked_id("store", store))
         self._descriptions: dict[str, str | None] = {}
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connections; a closed store opens again when used."""

@@ -7,10 +7,10 @@ import builtins
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from datetime import datetime
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from memshelf.arguments import checked_argument
+from memshelf.closing import Closes
 from memshelf.errors import MemoryStoreError
 from memshelf.files import grep
 from memshelf.files.archive import Archived, Checked
@@ -35,7 +35,7 @@ _SEARCH_BYTES = 4_194_304
 
 
 @documented_by(FileStore, SearchableFileStore, HistoryFileStore)
-class SqlFileStore:
+class SqlFileStore(Closes):
     """The file memory named `memory` in a database, which holds any number of them.
 
     Use the store as it is, from any task and any event loop, or as an async context manager. `aclose` closes the
@@ -60,11 +60,6 @@ class SqlFileStore:
     async def __aenter__(self) -> Self:
         await self._open()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the engine, after what was called before."""

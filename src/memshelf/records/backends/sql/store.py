@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from types import TracebackType
-from typing import Self, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from memshelf.arguments import checked_argument, checked_number
+from memshelf.closing import Closes
 from memshelf.credentials import SecretsPolicy, check_policy
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import page_limit
@@ -40,7 +40,7 @@ _PAGE = 5_000
 _BATCH = 64
 
 
-class SqlRecordStore:
+class SqlRecordStore(Closes):
     """The records of `namespace` in a database, which holds any number of namespaces.
 
     Use the store as it is, from any task and any event loop, or as an async context manager. `aclose` closes the
@@ -80,14 +80,6 @@ class SqlRecordStore:
         self._filling: asyncio.Task[None] | None = None
         self._lacked = self._filled = 0  # how often records were seen that lack something, and how often none was left
         self._reindexing = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Stop indexing, and close the engine after what was called before."""
