@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
+from memshelf import InProcessFileStore, Workspace
 from memshelf.files.edits import find
 from memshelf.origin import Origin
 from memshelf.testing import refused
@@ -185,6 +186,38 @@ async def test_candidates_are_recalled_with_a_mark_listed_promoted_and_rejected(
     assert await workspace.memory_index() == f"- [Tea](memory/{auto}) — tea oolong\n"
     assert "### Tea\n\nDrinks oolong." in await workspace.get_relevant_memories("oolong")
     await refused("conflict", workspace.reject(auto))
+
+
+async def test_a_rejection_stays_with_the_user_with_whom_it_began(directory):
+    workspace = directory("alice")
+    for user in ("bob", "alice"):
+        workspace.set_user(user)
+        file = await workspace.write_memory_entry("Tea", "Drinks oolong.", "user", source="auto")
+    rejecting = asyncio.create_task(workspace.reject(file))
+    await asyncio.sleep(0)
+    workspace.set_user("bob")
+    await rejecting
+    assert [each.file for each in await workspace.candidates()] == [file]
+    workspace.set_user("alice")
+    assert await workspace.candidates() == []
+
+
+async def test_a_candidate_that_is_promoted_at_that_very_moment_is_not_rejected():
+    class Meanwhile(InProcessFileStore):
+        then = None
+
+        async def read(self, path):
+            found, then, self.then = await super().read(path), self.then, None
+            if then is not None:
+                await then()
+            return found
+
+    store = Meanwhile()
+    workspace = Workspace.on(lambda user: store, embedder=None)
+    file = await workspace.write_memory_entry("Tea", "Drinks oolong.", "user", source="auto")
+    store.then = lambda: workspace.promote(file)
+    await refused("version_mismatch", workspace.reject(file))
+    assert (await workspace.read_entry(file)).source == "confirmed"
 
 
 async def test_a_candidate_never_replaces_what_is_confirmed_until_it_is_promoted(opened):

@@ -126,11 +126,14 @@ class EntryFiles:
             await self.delete(entry.file, origin)
         return kept
 
-    async def delete(self, file: str, origin: Origin) -> None:
+    async def delete(self, file: str, origin: Origin, *, candidate: bool = False) -> None:
         """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment;
-        `write_unconfirmed` when words of it may be left in the index, or in what the next process begins with."""
+        `write_unconfirmed` when words of it may be left in the index, or in what the next process begins with;
+        `conflict` where a `candidate` is wanted and it is none."""
         path = self._catalogue.path_of(file)
         current = await find(self._store, path)
+        if candidate and current is not None and read_entry_file(file, current.text).source != "auto":
+            raise MemoryStoreError("conflict", "This entry is confirmed; forget it instead of rejecting it.")
         if current is not None:
             async with self._catalogue.changing(path):
                 await self._store.delete(path, expected=current.version, origin=origin)

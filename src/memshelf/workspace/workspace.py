@@ -277,10 +277,8 @@ class Workspace(Closes):
         return await self._user.entries.promote(file, origin or Origin())
 
     async def reject(self, file: str, *, origin: Origin | None = None) -> None:
-        """Remove a candidate. `not_found`; `conflict` for an entry that is confirmed, which `forget` removes."""
-        if (await self.read_entry(file)).source != "auto":
-            raise MemoryStoreError("conflict", "This entry is confirmed; forget it instead of rejecting it.")
-        await self._user.entries.delete(file, origin or Origin())
+        """Remove a candidate. As `forget`; `conflict` for an entry that is confirmed, which `forget` removes."""
+        await self._user.entries.delete(file, origin or Origin(), candidate=True)
 
     async def forget(self, file: str, *, origin: Origin | None = None) -> None:
         """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment."""
