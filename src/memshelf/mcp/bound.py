@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -15,7 +15,7 @@ from memshelf.files.instructions import FILE_PARAMETERS
 from memshelf.files.mount import FileMount
 from memshelf.files.tools import FILE_TOOLS, MOST_LINES, FileTools, failure as file_failure
 from memshelf.limits import FileMemoryLimits, RecordMemoryLimits
-from memshelf.mounted import Json, offered
+from memshelf.mounted import Json, MemoryTool, Mount, offered
 from memshelf.origin import Origin
 from memshelf.records.instructions import RECORD_PARAMETERS
 from memshelf.records.mount import RecordMount
@@ -25,6 +25,7 @@ from memshelf.workspace.tools import (
     MOST_ENTRIES,
     WORKSPACE_PARAMETERS,
     WORKSPACE_TOOLS,
+    WorkspaceTool,
     WorkspaceTools,
     failure as workspace_failure,
 )
@@ -32,7 +33,7 @@ from memshelf.workspace.workspace import Workspace
 
 __all__ = ["BoundTool", "file_tools", "record_tools", "workspace_tools"]
 
-Effect: TypeAlias = Literal["reads", "adds", "replaces"]
+Failure: TypeAlias = Callable[[MemoryStoreError], Json]
 
 _ADDING = ("create", "append", "add", "save")
 _BOUNDS: Mapping[tuple[str, str], tuple[int, int | None]] = {
@@ -52,7 +53,7 @@ class BoundTool:
     _arguments: type[BaseModel]
     _method: Callable[..., Awaitable[Json]]
     _takes_origin: bool
-    _failure: Callable[[MemoryStoreError], Json]
+    _failure: Failure
 
     async def __call__(self, arguments: Mapping[str, Any], origin: Origin) -> tuple[Json, bool]:
         """The answer, and whether it is a refusal."""
@@ -68,68 +69,49 @@ class BoundTool:
 
 def file_tools(mounts: Sequence[FileMount], limits: FileMemoryLimits) -> list[BoundTool]:
     """Those that some mount's access allows."""
-    calls = FileTools(mounts, limits)
-    return [
-        _bound(
-            getattr(calls, tool.key),
-            tool.name,
-            tool.description,
-            _effect(tool.key, writes=tool.access == "write"),
-            FILE_PARAMETERS[tool.key],
-            lambda error: file_failure(error, limits.format),
-            names,
-        )
-        for tool, names in offered(mounts, tuple(FILE_TOOLS.values())).items()
-    ]
+
+    def failure(error: MemoryStoreError) -> Json:
+        return file_failure(error, limits.format)
+
+    return _offered(FileTools(mounts, limits), mounts, FILE_TOOLS.values(), FILE_PARAMETERS, failure)
 
 
 def record_tools(mounts: Sequence[RecordMount], limits: RecordMemoryLimits) -> list[BoundTool]:
     """Those that some mount's access allows."""
-    calls = RecordTools(mounts, limits)
-    return [
-        _bound(
-            getattr(calls, tool.key),
-            tool.name,
-            tool.description,
-            _effect(tool.key, writes=tool.access == "write"),
-            RECORD_PARAMETERS[tool.key],
-            record_failure,
-            names,
-        )
-        for tool, names in offered(mounts, tuple(RECORD_TOOLS.values())).items()
-    ]
+    return _offered(RecordTools(mounts, limits), mounts, RECORD_TOOLS.values(), RECORD_PARAMETERS, record_failure)
 
 
 def workspace_tools(workspace: Workspace) -> list[BoundTool]:
     calls = WorkspaceTools(workspace)
     return [
-        _bound(
-            getattr(calls, tool.key),
-            tool.name,
-            tool.description,
-            _effect(tool.key, writes=tool.writes),
-            WORKSPACE_PARAMETERS[tool.key],
-            workspace_failure,
-        )
+        _bound(calls, tool, WORKSPACE_PARAMETERS[tool.key], workspace_failure, writes=tool.writes)
         for tool in WORKSPACE_TOOLS.values()
     ]
 
 
-def _effect(key: str, *, writes: bool) -> Effect:
-    if not writes:
-        return "reads"
-    return "adds" if key in _ADDING else "replaces"
+def _offered(
+    calls: object,
+    mounts: Sequence[Mount],
+    tools: Collection[MemoryTool[Any]],  # Any: the keys of one kind of memory
+    parameters: Mapping[Any, Mapping[str, str]],
+    failure: Failure,
+) -> list[BoundTool]:
+    return [
+        _bound(calls, tool, parameters[tool.key], failure, writes=tool.access == "write", memories=names)
+        for tool, names in offered(mounts, tuple(tools)).items()
+    ]
 
 
 def _bound(
-    method: Callable[..., Awaitable[Json]],
-    name: str,
-    description: str,
-    effect: Effect,
+    calls: object,
+    tool: MemoryTool[Any] | WorkspaceTool,
     parameters: Mapping[str, str],
-    failure: Callable[[MemoryStoreError], Json],
+    failure: Failure,
+    *,
+    writes: bool,
     memories: Sequence[str] | None = None,
 ) -> BoundTool:
+    method, name = getattr(calls, tool.key), tool.name
     kinds = get_type_hints(method, localns={"MemoryType": MemoryType})
     signature = inspect.signature(method).parameters
     fields: dict[str, Any] = {
@@ -142,13 +124,12 @@ def _bound(
     if memories is not None:
         # Shown, not validated: a memory that is not there is answered by the tool, with those that are.
         schema["properties"]["memory"]["enum"] = list(memories)
-    reads = effect == "reads"
     # Nothing outside the memories is reached. What replaces or removes may be gone for good.
     annotations = ToolAnnotations(
-        read_only_hint=reads, destructive_hint=None if reads else effect == "replaces", open_world_hint=False
+        read_only_hint=not writes, destructive_hint=tool.key not in _ADDING if writes else None, open_world_hint=False
     )
     return BoundTool(
-        Tool(name=name, description=description, input_schema=schema, annotations=annotations),
+        Tool(name=name, description=tool.description, input_schema=schema, annotations=annotations),
         arguments,
         method,
         "origin" in signature,
