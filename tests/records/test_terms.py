@@ -20,10 +20,10 @@ def test_chinese_gives_the_characters_that_do_not_only_join_and_all_pairs():
 def test_what_is_kept_of_a_record_is_what_the_version_of_the_analysis_stands_for():
     """When this fails, raise `ANALYSIS` with the number here: what is stored is then analysed again."""
     text = "Ann: 你的过敏 in cafés since March 5, 2026 (20260305): 0x4A3C2FE2, BX-77421, maxRetryCount, C#; buses?"
-    text = f"{text[:-1]} 3/15, May 3-7, every Tue?"
+    text = f"{text[:-1]} 3/15, May 3-7, every Tue, 04-26?"
     analysis = analyse(text, turn=True)
     kept = zlib.crc32(analysis.terms + repr((analysis.speaker, analysis.asks)).encode())
-    assert (ANALYSIS, kept) == (11, 798_358_230)
+    assert (ANALYSIS, kept) == (12, 287_906_087)
 
 
 def test_a_pair_that_joins_words_says_less_than_one_that_may_be_a_word():
@@ -35,6 +35,20 @@ def test_a_pair_that_joins_words_says_less_than_one_that_may_be_a_word():
 def test_a_word_with_a_joining_character_is_found_as_a_whole():
     for word in ("过敏", "地铁", "了解", "地址"):
         assert word in list(terms(f"他的{word}呢"))
+
+
+@pytest.mark.parametrize("text", ["复诊04-26 14:30", "dentist (04-26)", "04-26至04-26", "dentist, april 26"])
+def test_a_month_and_a_day_joined_by_a_dash_are_a_day_with_the_nought(text):
+    assert "---04-26" in list(terms(text)) or "--04-26" in list(terms(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["12-18 people", "5-10分钟", "05-10分钟", "09-17点", "3.11", "3.04-07", "01-23-45", "04-26-1", "a_04-26",
+     "02-31", "0755-26", "1.04-26", "04-26%", "v22.12.", "04-2611"],
+)  # fmt: skip
+def test_so_many_to_so_many_versions_and_numbers_are_no_days(text):
+    assert not [each for each in terms(text) if each.startswith("--")]
 
 
 def test_a_month_is_not_a_day_and_a_number_is_found_without_its_unit():

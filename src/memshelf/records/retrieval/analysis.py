@@ -10,7 +10,7 @@ from memshelf.records.retrieval.terms import pack
 
 __all__ = ["ANALYSIS", "Analysis", "analyse"]
 
-ANALYSIS = 11
+ANALYSIS = 12
 """The version of everything below and of `terms`: a record analysed by another one is analysed again."""
 
 _SPEAKER = re.compile(r"^([^\s\0:：\[\]]{1,20}(?: [^\s\0:：\[\]]{1,20}){0,2})\s?[:：]\s*(?=\S)")
