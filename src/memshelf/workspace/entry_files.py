@@ -131,7 +131,7 @@ class EntryFiles:
         `write_unconfirmed` when words of it may be left in the index, or in what the next process begins with;
         `conflict` where a `candidate` is wanted and it is none."""
         path = self._catalogue.path_of(file)
-        current = await find(self._store, path)
+        current = await (self._store.read(path) if candidate else find(self._store, path))
         if candidate and current is not None and read_entry_file(file, current.text).source != "auto":
             raise MemoryStoreError("conflict", "This entry is confirmed; forget it instead of rejecting it.")
         if current is not None:
