@@ -106,7 +106,7 @@ def test_search_finds_chinese_and_calls_in_all_threads_or_in_one(run, work):
 
 def test_a_fork_goes_its_own_way_from_a_row_on(run, work):
     at = next(work.rows())["id"]
-    assert run("threads", "fork", "work", "early", "--at", at).text == "Forked work to early (1 rows)\n"
+    assert run("threads", "fork", "work", "early", "--at", at).text == "Forked work to early (1 row)\n"
     assert run("threads", "fork", "work", "copy", "--json").json == {"thread": "copy", "from": "work", "rows": 4}
     assert next(SessionLog("early", THREADS).rows())["content"] == "我喜欢喝绿茶"
     taken = run("threads", "fork", "work", "copy")

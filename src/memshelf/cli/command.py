@@ -235,7 +235,7 @@ def require_agent() -> None:
     pydantic_ai.BANNER_ENABLED = False  # what stands on the terminal is ours
 
 
-def confirmed(question: str, *, as_json: bool, instead: str) -> None:
+def confirmed(question: str, *, as_json: bool, instead: str = "say --yes") -> None:
     """Ask on the terminal, and end the command on a no. Without one, and for JSON, it is a usage error: `instead`."""
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError(f"There is nobody to ask: {instead}.")

@@ -56,10 +56,7 @@ async def history(memory: str, path: str, *, limit: int, cursor: str | None, sin
         render.document({"memory": memory, "versions": versions, "next_cursor": page.next_cursor})
         return
     rows = [_row(version) for version in page.versions]
-    if rows:
-        render.table(rows, header=("TIME", "OPERATION", "VERSION", "PATH", "BY"))
-    elif render.on_terminal():
-        render.note("There are no versions.")
+    render.table(rows, header=("TIME", "OPERATION", "VERSION", "PATH", "BY"), nothing="There are no versions.")
     if page.next_cursor is not None:
         render.note(f"There are more: --cursor {page.next_cursor}")
 
@@ -155,7 +152,7 @@ async def redact(memory: str, version: str, *, by: str, yes: bool, as_json: bool
     async with opened_with_history(memory) as store:
         if not yes:
             found = await store.read_version(version)
-            confirmed(f"Erase {_described(found)} for good?", as_json=as_json, instead="say --yes")
+            confirmed(f"Erase {_described(found)} for good?", as_json=as_json)
         redacted = await store.redact(version, by=by)
     if as_json:
         render.document({"memory": memory, "version": _version_json(redacted)})

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     HostedFiles: TypeAlias = MemoryStoreFileStore | PlatformFileStore
 
-__all__ = ["Api", "extension", "hosted", "memory_argument", "store_argument"]
+__all__ = ["Api", "Json", "extension", "hosted", "memory_argument", "store_argument"]
 
 Params = ParamSpec("Params")
 Json = dict[str, Any]  # JSON has many types

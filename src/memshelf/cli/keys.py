@@ -71,10 +71,7 @@ async def list_keys(data: str | None, database: str | None, *, as_json: bool) ->
         [_utc(key.created_at), key.id, f"…{key.hint}", _utc(key.revoked_at) if key.revoked_at else "", key.workspace]
         for key in found
     ]
-    if rows:
-        render.table(rows, header=("CREATED", "ID", "KEY", "REVOKED", "WORKSPACE"))
-    elif render.on_terminal():
-        render.note("There are no keys.")
+    render.table(rows, header=("CREATED", "ID", "KEY", "REVOKED", "WORKSPACE"), nothing="There are no keys.")
 
 
 @keys.command()

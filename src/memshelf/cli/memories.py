@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 import click
@@ -11,12 +9,10 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.changes import content_of, content_option
 from memshelf.cli.command import CommandGroup, TextCommand, confirmed, json_option, text, yes_option
-from memshelf.cli.hosted import Api, extension, hosted, memory_argument, store_argument
+from memshelf.cli.hosted import Api, Json, extension, hosted, memory_argument, store_argument
 from memshelf.errors import MemoryStoreError
 
 __all__ = ["memories"]
-
-Json = dict[str, Any]  # JSON has many types
 
 
 @click.group(cls=CommandGroup)
@@ -55,23 +51,22 @@ async def list_memories(api: Api, store: str, prefix: str, *, recursive: bool, a
         moment = times.parsed(at, "--at").isoformat()
         found = [item async for item in api.items(f"{extension(path)}/memories", at=moment, path_prefix=prefix)]
         rows = [
-            [each["path"], str(each["content_size_bytes"]), _when(each["created_at"]), each["id"]] for each in found
+            [each["path"], str(each["content_size_bytes"]), times.shown(each["created_at"]), each["id"]]
+            for each in found
         ]
     else:
         depth = 0 if recursive else 1
         found = [item async for item in api.items(f"{path}/memories", path_prefix=prefix, depth=depth)]
         rows = [
-            [each["path"], str(each["content_size_bytes"]), _when(each["updated_at"]), each["memory_version_id"]]
+            [each["path"], str(each["content_size_bytes"]), times.shown(each["updated_at"]), each["memory_version_id"]]
             if each["type"] == "memory"
             else [each["path"], "", "", ""]
             for each in found
         ]
     if as_json:
         render.document({"memories": found})
-    elif rows:
-        render.table(rows, header=("PATH", "SIZE", "CHANGED", "VERSION"), right=(1,))
-    elif render.on_terminal():
-        render.note("There are no memories.")
+    else:
+        render.table(rows, header=("PATH", "SIZE", "CHANGED", "VERSION"), right=(1,), nothing="There are no memories.")
 
 
 @memories.command()
@@ -178,7 +173,7 @@ async def delete(api: Api, store: str, memory: str, *, yes: bool, expect: str | 
     current = await api.memory(path, memory)
     _require(current, expect)
     if not yes:
-        confirmed(f"Delete {render.visible_line(current['path'])}?", as_json=as_json, instead="say --yes")
+        confirmed(f"Delete {render.visible_line(current['path'])}?", as_json=as_json)
     deleted = await api.change(
         "DELETE", f"{path}/memories/{quote(current['id'], safe='')}", expected_content_sha256=current["content_sha256"]
     )
@@ -201,7 +196,3 @@ def _show(memory: Json, done: str, *, as_json: bool) -> None:
     else:
         path, size, version = memory["path"], memory["content_size_bytes"], memory["memory_version_id"]
         render.line(f"{done} {render.visible_line(path)} ({render.counted(size, 'byte')}, version {version})")
-
-
-def _when(time: str) -> str:
-    return times.shown(datetime.fromisoformat(time))

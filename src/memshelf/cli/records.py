@@ -101,11 +101,9 @@ async def search(place: RecordPlace, query: str, *, limit: int, now: str | None,
         await _say_what_is_not_indexed(store)
     if as_json:
         render.document({"query": query, "records": [record_json(record) for record in found]})
-    elif found:
+    else:
         rows = [[f"{record.score or 0:.2f}", *_row(record)] for record in found]
-        _table(rows, ("SCORE", "TIME", "ID", "TEXT"), right=(0,))
-    elif render.on_terminal():
-        render.note("Nothing was found.")
+        _table(rows, ("SCORE", "TIME", "ID", "TEXT"), right=(0,), nothing="Nothing was found.")
 
 
 async def _say_what_is_not_indexed(store: SqlRecordStore) -> None:
@@ -131,10 +129,7 @@ async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as
     if as_json:
         render.document({"records": [record_json(record) for record in page.records], "next_cursor": page.next_cursor})
         return
-    if page.records:
-        _table([_row(record) for record in page.records], ("TIME", "ID", "TEXT"))
-    elif render.on_terminal():
-        render.note("There are no records.")
+    _table([_row(record) for record in page.records], ("TIME", "ID", "TEXT"), nothing="There are no records.")
     if page.next_cursor is not None:
         render.note(f"There are more: --cursor {page.next_cursor}")
 
@@ -177,10 +172,13 @@ async def namespaces(place: RecordPlace, *, as_json: bool) -> None:
     found = await namespaces_of(place)
     if as_json:
         render.document({"namespaces": [{"namespace": name, "records": count} for name, count in found]})
-    elif found:
-        render.table([(name, str(count)) for name, count in found], header=("NAMESPACE", "RECORDS"), right=(1,))
-    elif render.on_terminal():
-        render.note("There are no namespaces.")
+    else:
+        render.table(
+            [(name, str(count)) for name, count in found],
+            header=("NAMESPACE", "RECORDS"),
+            right=(1,),
+            nothing="There are no namespaces.",
+        )
 
 
 @records.command(cls=TextCommand)
@@ -225,7 +223,7 @@ async def rm(place: RecordPlace, record_ids: tuple[str, ...], *, every: bool, ye
         if not yes:
             what = f"every record of {place.namespace}" if every else render.counted(len(record_ids), "record")
             question = f"Delete {render.visible_line(what)} for good?"
-            confirmed(question, as_json=as_json, instead="say --yes")
+            confirmed(question, as_json=as_json)
         await (store.purge() if every else store.erase(record_ids))
     if as_json:
         render.document({"namespace": place.namespace, "deleted": None if every else list(record_ids)})
@@ -268,8 +266,8 @@ def _row(record: MemoryRecord) -> list[str]:
     return [times.shown(record.at) if record.at is not None else "", record.id, record.text]
 
 
-def _table(rows: list[list[str]], header: Sequence[str], *, right: Sequence[int] = ()) -> None:
-    if render.table(rows, header=header, right=right):
+def _table(rows: list[list[str]], header: Sequence[str], *, nothing: str, right: Sequence[int] = ()) -> None:
+    if render.table(rows, header=header, right=right, nothing=nothing):
         render.note("Long texts are cut; `memshelf records show ID` prints all of one.")
 
 

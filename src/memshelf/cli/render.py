@@ -136,9 +136,15 @@ def _columns(char: str) -> int:
 
 
 def table(
-    rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: Sequence[int] = (), whole: bool = False
+    rows: Sequence[Sequence[str]],
+    *,
+    header: Sequence[str] = (),
+    right: Sequence[int] = (),
+    whole: bool = False,
+    nothing: str = "",
 ) -> bool:
-    """Print rows: aligned under a header on a terminal, else separated by tabs, without a header.
+    """Print rows: aligned under a header on a terminal, else separated by tabs, without a header. Where there are none,
+    a person at a terminal is told `nothing`.
 
     The columns numbered in `right` are aligned to the right. On a terminal the last column is cut to its width, if
     that leaves enough of it and it is not wanted `whole`. Answers whether anything was cut.
@@ -147,6 +153,9 @@ def table(
     if not on_terminal():
         for row in rows:
             line("\t".join(row))
+        return False
+    if not rows:
+        note(nothing)
         return False
     widths = [max(map(columns, column)) for column in zip(header, *rows, strict=True)]
     widest = widths[-1]

@@ -61,10 +61,7 @@ async def search(memory: str, query: str, *, limit: int, under: str, no_cache: b
         render.document({"memory": memory, "query": query, "hits": [asdict(hit) for hit in hits]})
         return
     rows = [[f"{hit.score:.2f}", f"{hit.path}:{hit.line}", hit.text[:_EXCERPT_CHARS]] for hit in hits]
-    if rows:
-        render.table(rows, header=("SCORE", "FILE", "TEXT"), right=(0,))
-    elif render.on_terminal():
-        render.note("Nothing was found.")
+    render.table(rows, header=("SCORE", "FILE", "TEXT"), right=(0,), nothing="Nothing was found.")
 
 
 def _kept(place: Place) -> KeptVectors:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
-
 import click
 
 from memshelf.cli import render, times
@@ -19,11 +16,9 @@ from memshelf.cli.command import (
     text,
     yes_option,
 )
-from memshelf.cli.hosted import Api, extension, hosted, store_argument
+from memshelf.cli.hosted import Api, Json, extension, hosted, store_argument
 
 __all__ = ["stores"]
-
-Json = dict[str, Any]  # JSON has many types
 
 
 @click.group(cls=CommandGroup)
@@ -62,11 +57,8 @@ async def list_stores(api: Api, *, archived: bool, as_json: bool) -> None:
     if as_json:
         render.document({"stores": found})
         return
-    rows = [[_when(store["created_at"]), store["id"], _state(store), store["name"]] for store in found]
-    if rows:
-        render.table(rows, header=("CREATED", "ID", "STATE", "NAME"))
-    elif render.on_terminal():
-        render.note("There are no stores.")
+    rows = [[times.shown(store["created_at"]), store["id"], _state(store), store["name"]] for store in found]
+    render.table(rows, header=("CREATED", "ID", "STATE", "NAME"), nothing="There are no stores.")
 
 
 @stores.command()
@@ -103,7 +95,7 @@ async def show(api: Api, store: str, *, as_json: bool) -> None:
         render.document(found)
         return
     rows = [[name, str(found[name])] for name in ("id", "name", "description")]
-    rows += [[name, _when(found[name])] for name in ("created_at", "updated_at", "archived_at") if found[name]]
+    rows += [[name, times.shown(found[name])] for name in ("created_at", "updated_at", "archived_at") if found[name]]
     rows += [[f"metadata {key}", value] for key, value in found["metadata"].items()]
     render.table(rows, header=("FIELD", "VALUE"), whole=True)
 
@@ -151,7 +143,7 @@ async def archive(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
     """
     path = await api.store(store)
     if not yes:
-        confirmed(f"Archive store {render.visible_line(store)} for good?", as_json=as_json, instead="say --yes")
+        confirmed(f"Archive store {render.visible_line(store)} for good?", as_json=as_json)
     archived = await api.change("POST", f"{path}/archive")
     _show(archived, f"Archived store {archived['id']}", as_json=as_json)
 
@@ -173,7 +165,7 @@ async def delete(api: Api, store: str, *, yes: bool, as_json: bool) -> None:
     path = await api.store(store)
     if not yes:
         question = f"Delete store {render.visible_line(store)} with all its memories and versions for good?"
-        confirmed(question, as_json=as_json, instead="say --yes")
+        confirmed(question, as_json=as_json)
     deleted = await api.change("DELETE", path)
     _show(deleted, f"Deleted store {deleted['id']}", as_json=as_json)
 
@@ -249,7 +241,7 @@ async def undo(
     moment = times.parsed(since, "--since")
     path = extension(await api.store(store))
     if not yes:
-        confirmed(f"Take back what they wrote since {times.shown(moment)}?", as_json=as_json, instead="say --yes")
+        confirmed(f"Take back what they wrote since {times.shown(moment)}?", as_json=as_json)
     undone = await api.change("POST", f"{path}/undo", {"actor": authors[0], "since": moment.isoformat()})
     if as_json:
         render.document({"undone": undone["data"]})
@@ -304,7 +296,3 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
 
 def _state(store: Json) -> str:
     return "archived" if store["archived_at"] is not None else "active"
-
-
-def _when(time: str) -> str:
-    return times.shown(datetime.fromisoformat(time))

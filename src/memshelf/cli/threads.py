@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 import click
@@ -75,13 +74,16 @@ def list_(threads: str, *, as_json: bool) -> None:
                 ]
             }
         )
-    elif found:
+    else:
         rows = [
             (each.session_id, times.shown(each.updated), str(each.bytes), each.name or each.preview) for each in found
         ]
-        render.table(rows, header=("THREAD", "UPDATED", "SIZE", "BEGINS"), right=(2,))
-    elif render.on_terminal():
-        render.note(f"There are no threads in {render.visible_line(threads)}.")
+        render.table(
+            rows,
+            header=("THREAD", "UPDATED", "SIZE", "BEGINS"),
+            right=(2,),
+            nothing=f"There are no threads in {render.visible_line(threads)}.",
+        )
 
 
 @threads.command()
@@ -140,7 +142,7 @@ def fork(thread: str, new_thread: str, threads: str, at: str | None, *, as_json:
     if as_json:
         render.document({"thread": forked.session_id, "from": thread, "rows": rows})
     else:
-        render.line(f"Forked {thread} to {forked.session_id} ({rows} rows)")
+        render.line(f"Forked {thread} to {forked.session_id} ({render.counted(rows, 'row')})")
 
 
 @threads.command()
@@ -232,11 +234,9 @@ def search(query: str, threads: str, thread: str | None, limit: int, *, as_json:
     found = [(log.session_id, row) for log in logs for row in log.search(query, limit)][:limit]
     if as_json:
         render.document({"query": query, "rows": [row | {"session_id": name} for name, row in found]})
-    elif found:
+    else:
         rows = [(name, _time(row), str(row.get("id")), row["type"], _line(row)) for name, row in found]
-        render.table(rows, header=("THREAD", "TIME", "ROW", "BY", "TEXT"))
-    elif render.on_terminal():
-        render.note("Nothing was found.")
+        render.table(rows, header=("THREAD", "TIME", "ROW", "BY", "TEXT"), nothing="Nothing was found.")
 
 
 @threads.command()
@@ -254,7 +254,7 @@ def rm(thread: str, threads: str, *, yes: bool, as_json: bool) -> None:
     """
     log = _existing(threads, thread)
     if not yes:
-        confirmed(f"Delete {log.session_id} for good?", as_json=as_json, instead="say --yes")
+        confirmed(f"Delete {log.session_id} for good?", as_json=as_json)
     with held(log):
         log.delete()
     if as_json:
@@ -277,7 +277,7 @@ def _existing(threads: str, thread: str) -> SessionLog:
 
 def _time(row: Row) -> str:
     try:
-        return times.shown(datetime.fromisoformat(str(row.get("timestamp"))))
+        return times.shown(str(row.get("timestamp")))
     except ValueError:  # another program wrote the row
         return ""
 

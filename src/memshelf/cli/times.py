@@ -13,8 +13,9 @@ from memshelf.records.retrieval.offsets import LOCAL
 __all__ = ["here", "parsed", "shown"]
 
 
-def shown(time: datetime) -> str:
-    """Local on a terminal, UTC in a pipe."""
+def shown(time: datetime | str) -> str:
+    """Local on a terminal, UTC in a pipe; of a text, the ISO 8601 time that it is, else `ValueError`."""
+    time = datetime.fromisoformat(time) if isinstance(time, str) else time
     if render.on_terminal():
         with suppress(ValueError, OverflowError):  # the ends of the calendar have no local time
             return time.astimezone().replace(tzinfo=None).isoformat(" ", "seconds")

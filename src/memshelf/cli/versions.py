@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 import click
@@ -11,7 +9,7 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.command import CommandGroup, asynchronous, confirmed, json_option, limit_option, yes_option
 from memshelf.cli.history import show_diff
-from memshelf.cli.hosted import Api, extension, hosted, store_argument
+from memshelf.cli.hosted import Api, Json, extension, hosted, store_argument
 from memshelf.cli.serve import (
     data_option,
     database_option,
@@ -25,8 +23,6 @@ from memshelf.stores import retention as stored
 from memshelf.stores.shelf import Shelf
 
 __all__ = ["versions"]
-
-Json = dict[str, Any]  # JSON has many types
 
 
 @click.group(cls=CommandGroup)
@@ -89,10 +85,7 @@ async def list_versions(
         render.document({"versions": found})
         return
     rows = [_row(version) for version in found]
-    if rows:
-        render.table(rows, header=("TIME", "OPERATION", "VERSION", "PATH", "BY"))
-    elif render.on_terminal():
-        render.note("There are no versions.")
+    render.table(rows, header=("TIME", "OPERATION", "VERSION", "PATH", "BY"), nothing="There are no versions.")
 
 
 @versions.command()
@@ -178,7 +171,7 @@ async def redact(api: Api, store: str, version: str, *, yes: bool, as_json: bool
     if not yes:
         found = await api.get(path, view="basic")
         shown = render.visible_line(found["path"]) if found["path"] is not None else "(redacted)"
-        confirmed(f"Erase version {version} of {shown} for good?", as_json=as_json, instead="say --yes")
+        confirmed(f"Erase version {version} of {shown} for good?", as_json=as_json)
     redacted = await api.change("POST", f"{path}/redact", {})
     if as_json:
         render.document(redacted)
@@ -245,5 +238,5 @@ def _row(version: Json) -> list[str]:
     path = "(redacted)" if version["redacted_at"] is not None else version["path"] or ""
     author = version["created_by"] or {}
     by = next((value for name, value in author.items() if name != "type"), "")
-    when = times.shown(datetime.fromisoformat(version["created_at"]))
+    when = times.shown(version["created_at"])
     return [when, version["operation"], version["id"], path, by]

@@ -112,11 +112,9 @@ async def _search_conversations(place: Workspace, query: str, limit: int, *, as_
             for turn in turns
         ]
         render.document({"conversations": found})
-    elif turns:
+    else:
         rows = [(times.shown(turn.at), turn.session_id or "", turn.text) for turn in turns]
-        render.table(rows, header=("TIME", "SESSION", "SAID"))
-    elif render.on_terminal():
-        render.note("Nothing was found.")
+        render.table(rows, header=("TIME", "SESSION", "SAID"), nothing="Nothing was found.")
 
 
 @workspace.command()
@@ -200,11 +198,9 @@ def users(directory: str, *, as_json: bool) -> None:
 def _show(entries: Sequence[EntryInfo], nothing: str, *, as_json: bool) -> None:
     if as_json:
         render.document({"entries": [asdict(entry) for entry in entries]})
-    elif entries:
+    else:
         rows = [(entry.memory_type, _marked(entry), entry.title, entry.hook) for entry in entries]
-        render.table(rows, header=("TYPE", "FILE", "TITLE", "DESCRIPTION"))
-    elif render.on_terminal():
-        render.note(render.visible_line(nothing))
+        render.table(rows, header=("TYPE", "FILE", "TITLE", "DESCRIPTION"), nothing=render.visible_line(nothing))
 
 
 def _marked(entry: EntryInfo) -> str:

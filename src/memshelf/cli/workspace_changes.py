@@ -195,7 +195,7 @@ def delete_user(user: str, directory: str, *, yes: bool, as_json: bool) -> None:
     place = existing_workspace(directory, user)
     if not yes:
         question = f"Remove all memory of {render.visible_line(user)}?"
-        confirmed(question, as_json=as_json, instead="say --yes")
+        confirmed(question, as_json=as_json)
     if not asyncio.run(place.delete_user(user, confirm=True)):
         raise MemoryStoreError("not_found", f"There is no memory of {user}.")
     _done("Removed", user, as_json=as_json)
