@@ -361,7 +361,9 @@ def test_a_folder_becomes_a_memory_and_a_memory_a_folder(run, folder, memory):
 
 def test_an_import_says_how_many_files_it_passed_over_as_not_markdown(run, folder):
     done = run("files", "import", folder, "--memory", "memory.db")
-    assert done.err == "Passed over, as not Markdown: 1 file; --all imports them too.\n"
+    assert done.err == (
+        "New memory: there was none at memory.db.\nPassed over, as not Markdown: 1 file; --all imports them too.\n"
+    )
     assert run("files", "import", folder, "--all", "--memory", "memory.db").err == ""
 
 

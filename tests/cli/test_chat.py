@@ -36,7 +36,11 @@ def _said(request) -> list[str]:
 def test_a_new_conversation_knows_what_an_earlier_one_stored(run, model):
     model.will(_create(), [message("好的。")], [message("你喜欢中文。")])
     first = run("chat", *MEMORY, "I prefer answers in Chinese. Remember that.")
-    assert (first.code, first.text, first.err) == (0, "好的。\n", "")
+    assert (first.code, first.text) == (0, "好的。\n")
+    thread, new = first.err.splitlines()  # also where nobody looks: a script has no other way to go on with it
+    assert thread.startswith("Thread ")
+    assert Path(f".memshelf/threads/{thread.split()[-1]}.jsonl").exists()
+    assert new == "New memory user: there is none at user.db yet."
     assert run("files", "view", "prefs/language.md", "-m", "user.db").text == "Reply in Chinese.\n"
     [version] = run("files", "history", "-m", "user.db", "--json").json["versions"]
     assert version["origin"]["principal_id"].startswith("cli:")
@@ -44,6 +48,7 @@ def test_a_new_conversation_knows_what_an_earlier_one_stored(run, model):
     assert version["origin"]["run_id"]
     second = run("chat", *MEMORY, stdin=b"What do you know about me?")
     assert (second.code, second.text) == (0, "你喜欢中文。\n")
+    assert "New memory" not in second.err
     asked = _shown(model.requests[2])
     assert "prefs/language.md: Reply in Chinese." in asked
     assert "Remember that" not in asked
@@ -205,11 +210,11 @@ def test_a_chat_that_is_left_at_once_leaves_no_thread_behind(model, terminal):
     assert [path.name for path in Path(".memshelf/threads").iterdir()] == [".gitignore"]
 
 
-@pytest.mark.parametrize("farewell", ["exit", "quit", "/exit", "/quit", " Exit "])
+@pytest.mark.parametrize("farewell", ["exit", "quit", "/exit", "/quit", " Exit ", "退出"])
 def test_a_line_that_only_says_exit_leaves_and_is_not_sent_to_the_model(model, terminal, farewell):
     model.will([message("one")])
     chat = terminal("chat", *MEMORY, "--thread", "t")
-    chat.until("Thread t. To leave: Ctrl-D, or exit. To go on with it later: --thread t\r\n")
+    chat.until("Thread t. For help: /help. To leave: Ctrl-D, or exit. To go on with it later: --thread t\r\n")
     chat.until("> ")
     chat.send("exit what?\n")
     chat.until("one")
@@ -332,9 +337,8 @@ def test_an_answer_is_streamed_and_its_control_characters_cannot_reach_the_termi
     model.will([message("evil \x1b]0;owned\x07 绿茶 and a second half")])
     chat = terminal("chat", *MEMORY, "hello")
     assert chat.end() == 0
-    assert chat.seen.endswith(
-        " --thread " + chat.seen.split()[1][:-1] + "\r\nevil \\x1b]0;owned\\x07 绿茶 and a second half\r\n"
-    )
+    assert f" --thread {chat.seen.split()[1][:-1]}\r\n" in chat.seen
+    assert chat.seen.endswith("\r\nevil \\x1b]0;owned\\x07 绿茶 and a second half\r\n")
     assert "\x1b]0" not in chat.seen
 
 
@@ -345,16 +349,19 @@ def test_an_approval_is_asked_with_the_call_shown(run, model, terminal):
     chat.send("remember this\n")
     chat.until('memory_file_create {"memory": "user", "path": "prefs/language.md", "content": "Reply in Chinese.\\n"}')
     chat.until("Allow this call? [y/N]: ")
-    chat.send("y\n")
+    chat.send("perhaps\n")
+    chat.until("say y or n, 是 or 否")
+    chat.until("Allow this call? [y/N]: ")
+    chat.send("是\n")
     chat.until('"path": "b.md"')
     chat.until("Allow this call? [y/N]: ")
-    chat.send("n\n")
+    chat.send("否\n")
     chat.until("Refused.")
     chat.until("Stored one.")
     chat.until("> ")
     chat.send("\x04")
     assert chat.end() == 0
-    assert chat.seen.count("memory_file_create") == 2
+    assert chat.seen.count("memory_file_create") == 3  # one was asked twice
     assert [row.split("\t")[0] for row in run("files", "ls", "-r", "-m", "user.db").text.splitlines()] == [
         "prefs/language.md"
     ]
@@ -534,3 +541,22 @@ def test_rules_that_are_no_text_are_told_of_and_the_conversation_goes_on_with_th
 def test_a_conversation_without_a_memory_or_with_a_user_of_none_is_a_usage_error(run, model, arguments):
     refused = run("chat", *arguments)
     assert (refused.code, model.requests) == (2, [])
+
+
+def test_help_says_what_can_be_typed_and_is_not_sent_to_the_model(model, terminal):
+    chat = terminal("chat", *MEMORY)
+    chat.until("For help: /help.")
+    chat.until("> ")
+    chat.send("/help\n")
+    chat.until("To leave: Ctrl-D, or a line that is only exit, quit or 退出.")
+    chat.until("> ")
+    chat.send("/退出\n")
+    assert chat.end() == 0
+    assert model.requests == []
+
+
+def test_a_workspace_that_is_no_folder_is_refused_before_the_model_is_asked(run, model):
+    Path("notes").write_text("no folder")
+    ran = run("chat", "-w", "notes", "hi")
+    assert (ran.code, ran.err) == (3, "error: unknown_memory: notes is no workspace: it is not a folder.\n")
+    assert model.requests == []

@@ -318,7 +318,8 @@ def test_a_directory_cannot_be_moved_or_deleted_as_such(run, tea, directory):
         assert (ran.code, ran.err.splitlines()) == (
             1,
             [
-                "error: invalid_path: prefs/ is a directory, and only files can be moved or deleted; nothing changed.",
+                "error: invalid_path: prefs/ is a directory, and only files can be moved, deleted or erased; nothing "
+                "changed.",
                 "Name each of its files (1): `memshelf files ls --recursive prefs/`.",
             ],
         )

@@ -113,7 +113,7 @@ def test_when_one_of_the_records_to_show_is_not_there_none_is_printed(run, memor
 
 def test_a_list_that_is_cut_says_how_to_see_the_whole(run, terminal, memory):
     record = run("records", "add", "tea \x1b[31m" * 30, "--json").json["id"]
-    hint = "Long texts are cut; `memshelf records show ID` prints all of one."
+    hint = "Long texts are cut; --json has all of them."
     for command in (("list",), ("search", "tea")):
         shown = terminal("records", *command, "--memory", memory)
         assert shown.end() == 0
@@ -235,11 +235,13 @@ def test_an_import_that_mixes_the_records_of_several_users_says_whose_they_are(r
     assert mixed.err == (
         "warning: The file has records of several users, which are mixed: ann, bob.\n"
         "To import those of one of them: --user NAME, with a --namespace of their own.\n"
+        "New memory: there was none at user.db.\n"
     )
     again = run("records", "import", "mem0.jsonl", "--json").json
     assert again == {"namespace": "default", "added": 0, "present": 3, "users": ["ann", "bob"]}
     of_one = run("records", "import", "mem0.jsonl", "--user", "ann", "--namespace", "ann", "--json")
-    assert (of_one.json, of_one.err) == ({"namespace": "ann", "added": 1, "present": 0}, "")
+    assert of_one.json == {"namespace": "ann", "added": 1, "present": 0}
+    assert of_one.err == "New namespace ann: user.db had no records of it.\n"
     of_one = run("records", "import", "-", "--json", stdin=b'{"text":"tea","user_id":"bob"}\n{"text":"rain"}\n')
     assert (of_one.code, of_one.err, "users" in of_one.json) == (0, "", False)
 
@@ -265,6 +267,7 @@ def test_fields_that_are_not_known_are_named_once_with_how_many_records_have_the
     assert imported.err == (
         "warning: Some fields are not known, and not imported: Text (in 1 record), att (in 2 records).\n"
         "Those of a record are text, id, at, updated_at, revised, thread, origin, replaces.\n"
+        "New memory: there was none at user.db.\n"
     )
     again = run("records", "import", "in.jsonl", "--user", "ann", "--namespace", "ann", "--json")
     assert again.json == {"namespace": "ann", "added": 1, "present": 0, "ignored": {"att": 1}}
@@ -281,7 +284,10 @@ def test_what_is_listed_or_exported_has_no_unknown_fields(run, memory):
         *run("records", "search", "Lyon", "--json").json["records"],
     ]
     lines = "".join(json.dumps(each) + "\n" for each in listed).encode() + run("records", "export", "-").out
-    assert run("records", "import", "-", "--memory", "copy.db", stdin=lines).err == ""
+    assert (
+        run("records", "import", "-", "--memory", "copy.db", stdin=lines).err
+        == "New memory: there was none at copy.db.\n"
+    )
 
 
 def test_ids_may_be_numbers_and_times_seconds_or_milliseconds_since_1970(run, memory):
@@ -293,7 +299,7 @@ def test_ids_may_be_numbers_and_times_seconds_or_milliseconds_since_1970(run, me
         {"id": 5, "text": "zero", "at": 0},
     ]
     Path("in.json").write_text(json.dumps(items))
-    assert run("records", "import", "in.json").err == ""
+    assert run("records", "import", "in.json").err == "New memory: there was none at user.db.\n"
     records = run("records", "list", "--json").json["records"]
     assert [each["at"] for each in records] == [
         "2026-05-01T12:00:00+00:00",
@@ -409,7 +415,13 @@ def test_namespaces_are_listed_with_how_many_records_they_hold(run, memory):
     assert listed == [{"namespace": name, "records": count} for name, count in (("ann", 2), ("bob", 0))]
     assert run("records", "namespaces").text == "ann\t2\nbob\t0\n"
     missing = run("records", "namespaces", "--memory", "nowhere.db")
-    assert (missing.code, missing.err) == (3, "error: unknown_memory: There is no memory at nowhere.db.\n")
+    assert (missing.code, missing.err.splitlines()) == (
+        3,
+        [
+            "error: unknown_memory: There is no memory at nowhere.db.",
+            "Check --memory; `memshelf records add` makes a new memory.",
+        ],
+    )
     assert not Path("nowhere.db").exists()
     Path("broken.db").write_bytes(b"SQLite format 3\0" + b"x" * 4_000)
     assert run("records", "namespaces", "--memory", "broken.db").err.splitlines()[-1].startswith("broken.db is damaged")
@@ -584,6 +596,7 @@ async def test_a_record_of_a_server_that_can_be_none_here_keeps_no_other_away():
     assert first.err.splitlines() == [
         f"Left out {blank}: A record's text is not blank.",
         f"Left out {long}: A record's text has at most 100000 characters, not 100001.",
+        "New memory: there was none at user.db.",
     ]
     assert again.json == {"namespace": "ann", "added": 0, "present": 2, "left_out": 2}
 

@@ -27,7 +27,7 @@ from memshelf.files import edits
 from memshelf.files.format import validate_directory, validate_path
 from memshelf.limits import FileMemoryLimits
 
-__all__ = ["content_of", "content_option"]
+__all__ = ["content_of", "content_option", "of_a_file"]
 
 _LIMITS = FileMemoryLimits()
 
@@ -139,7 +139,7 @@ async def mv(memory: str, source: str, destination: str, *, as_json: bool) -> No
     """
     if destination.endswith("/"):
         destination += source.rpartition("/")[2]
-    async with opened(memory) as store, _of_a_file(store, source):
+    async with opened(memory) as store, of_a_file(store, source):
         if validate_path(source) == validate_path(destination):
             raise click.UsageError("SOURCE and DESTINATION are the same path.")
         moved = await edits.move(
@@ -162,7 +162,7 @@ async def mv(memory: str, source: str, destination: str, *, as_json: bool) -> No
 @path_argument("path")
 @asynchronous
 async def rm(memory: str, path: str, *, yes: bool, version: str | None, as_json: bool) -> None:
-    """Delete a file, if it is still at the version that was shown.
+    """Delete a file, if it is still at the version that was shown. A SQLite memory keeps its versions: see `erase`.
 
     Asks on a terminal; elsewhere, and with --json, say --yes, or name the --version.
 
@@ -171,7 +171,7 @@ async def rm(memory: str, path: str, *, yes: bool, version: str | None, as_json:
       memshelf files rm prefs/tea.md --memory .memory/user
       memshelf files rm prefs/tea.md --version VERSION --memory user.db
     """
-    async with opened(memory) as store, _of_a_file(store, path):
+    async with opened(memory) as store, of_a_file(store, path):
         path = validate_path(path)
         if version is None:
             file = await edits.find(store, path)
@@ -190,7 +190,7 @@ async def rm(memory: str, path: str, *, yes: bool, version: str | None, as_json:
 
 
 @asynccontextmanager
-async def _of_a_file(store: Store, path: str) -> AsyncIterator[None]:
+async def of_a_file(store: Store, path: str) -> AsyncIterator[None]:
     """Say so when there is no such file because the path is that of a directory."""
     try:
         yield
@@ -206,7 +206,7 @@ async def _refuse_directory(store: Store, path: str) -> None:
     if below:
         shown = render.visible_line(directory)
         error = MemoryStoreError(
-            "invalid_path", f"{shown} is a directory, and only files can be moved or deleted; nothing changed."
+            "invalid_path", f"{shown} is a directory, and only files can be moved, deleted or erased; nothing changed."
         )
         error.add_note(f"Name each of its files ({len(below)}): `memshelf files ls --recursive {shown}`.")
         raise error

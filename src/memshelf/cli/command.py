@@ -7,6 +7,7 @@ import functools
 import re
 import signal
 import sys
+import unicodedata
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -27,6 +28,7 @@ __all__ = [
     "Unavailable",
     "WholeNumber",
     "WholeNumberIn",
+    "agrees",
     "asynchronous",
     "confirmed",
     "disk_paths",
@@ -240,10 +242,27 @@ def confirmed(question: str, *, as_json: bool, instead: str = "say --yes") -> No
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError(f"There is nobody to ask: {instead}.")
     with _interruptible():
-        agreed = click.confirm(question, err=True)
+        agreed = agrees(question)
     if not agreed:
         render.note("Nothing changed.")
         raise click.exceptions.Exit(1)
+
+
+_ANSWERS = {**dict.fromkeys(("y", "yes", "是"), True), **dict.fromkeys(("n", "no", "否"), False)}
+
+
+def agrees(question: str) -> bool:
+    """Ask on the terminal until there is a yes or a no, in English or in Chinese; nothing is a no."""
+    prompt = f"{question} [y/N]"
+    return bool(click.prompt(prompt, default="n", show_default=False, value_proc=_answered, err=True))
+
+
+def _answered(typed: str) -> bool:
+    # As an input method types them, too.
+    answer = _ANSWERS.get(unicodedata.normalize("NFKC", typed).strip().lower())
+    if answer is None:
+        raise click.UsageError("say y or n, 是 or 否")
+    return answer
 
 
 @contextmanager

@@ -43,10 +43,11 @@ from memshelf.agent.spec import AgentSpec
 from memshelf.agent.state import PendingCall
 from memshelf.agent.turn import Approval
 from memshelf.cli import render
-from memshelf.cli.command import Unavailable
-from memshelf.cli.memory import Mounted, Store, exists, origin, some_of
+from memshelf.cli.command import Unavailable, agrees
+from memshelf.cli.memory import Mounted, Store, exists, origin
+from memshelf.cli.mounts import say_what_is_new
 from memshelf.cli.thread import held, opened
-from memshelf.cli.workspace_place import users_without
+from memshelf.cli.workspace_place import say_if_new
 from memshelf.errors import MemoryStoreError
 from memshelf.files.mount import MemoryCursors
 from memshelf.threads.log import SessionLog
@@ -57,7 +58,11 @@ __all__ = ["Party", "hold"]
 _CURSORS = "cursors"
 """The event that says what the thread has seen of each memory. It belongs to the messages before it."""
 
-_FAREWELLS = ("exit", "quit")
+_FAREWELLS = ("exit", "quit", "退出")
+_HELP = (
+    "Every line goes to the model as a question, but for /help. Ctrl-C stops an answer. To leave: Ctrl-D, or a line "
+    "that is only exit, quit or 退出."
+)
 _UNANSWERED = ToolDenied("The user did not approve this call. Go on without it.")
 
 
@@ -102,12 +107,14 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
         conversation = _Conversation(runner, party, log)
         if new and not conversation.is_new:
             raise click.UsageError(f"Thread {log.session_id} exists already. Leave out --new to go on with it.")
-        if sys.stderr.isatty():
-            leave = " To leave: Ctrl-D, or exit." if question is None else ""
+        if thread is None or sys.stderr.isatty():  # without a name nobody could find it out later
+            leave = " For help: /help. To leave: Ctrl-D, or exit." if question is None else ""
             render.note(f"Thread {log.session_id}.{leave} To go on with it later: --thread {log.session_id}")
         try:
             if party.workspace is not None:
-                runner.run(_say_if_new(party.workspace))
+                runner.run(say_if_new(party.workspace))
+            if question is not None:
+                say_what_is_new(party.memories)
             if question is None:
                 runner.run(_introduce(party))
                 _until_left(conversation)
@@ -117,15 +124,6 @@ def hold(party: Party, *, directory: Path, thread: str | None, new: bool, questi
                 raise Unavailable(failure)
         finally:
             runner.run(_close(party.memories))
-
-
-async def _say_if_new(workspace: Workspace) -> None:
-    """Nobody is refused for being new, but the name may be a slip."""
-    with suppress(MemoryStoreError):  # of a workspace that cannot be looked at, the run itself tells
-        if (users := await users_without(workspace)) is not None:
-            user, where = workspace.user_id, workspace.path
-            said = f"New user {user}: {where} holds no memory of {user} yet. Users that it knows: {some_of(users)}."
-            render.note(render.visible_line(said))
 
 
 async def _introduce(party: Party) -> None:
@@ -162,7 +160,8 @@ def _until_left(conversation: _Conversation) -> None:
             if failure is not None:
                 render.note(f"error: {render.visible_line(failure)}")
         try:
-            line = _line()
+            while (line := _line()).strip().lower() in ("/help", "/帮助"):
+                render.note(_HELP)
         except (KeyboardInterrupt, EOFError):
             render.note("")
             return
@@ -225,7 +224,7 @@ class _Conversation:
     def _approval(self, call: PendingCall) -> Approval:
         self._asked.add(call.tool_call_id)
         arguments = render.visible_line(json.dumps(call.args, ensure_ascii=False))
-        if click.confirm(f"{render.visible_line(call.name)} {arguments}\nAllow this call?", err=True):
+        if agrees(f"{render.visible_line(call.name)} {arguments}\nAllow this call?"):
             return True
         render.note("Refused.")
         return _UNANSWERED

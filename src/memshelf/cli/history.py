@@ -25,7 +25,7 @@ from memshelf.files.model import Version
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.mounted import Json
 
-__all__ = ["show_diff"]
+__all__ = ["by_option", "show_diff"]
 
 _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -131,18 +131,21 @@ def _name(context: click.Context, parameter: click.Parameter, value: str | None)
     return value
 
 
+by_option = click.option("--by", metavar="NAME", callback=_name, help="Who erases, if not you: kept with the version.")
+
+
 @files.command()
 @memory_option
 @json_option
-@click.option("--by", metavar="NAME", callback=_name, help="Who erases, if not you: kept with the version.")
+@by_option
 @yes_option
 @click.argument("version")
 @asynchronous
 async def redact(memory: str, version: str, *, by: str, yes: bool, as_json: bool) -> None:
     """Erase the path and content of an old version for good. What remains shows that it was erased, when and by whom.
 
-    The current version of a file cannot be redacted: change or delete the file first. Asks on a terminal; elsewhere,
-    and with --json, say --yes.
+    The current version of a file cannot be redacted: change or delete the file first, or `erase` it with all versions.
+    Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:

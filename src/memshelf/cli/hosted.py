@@ -135,6 +135,11 @@ class Api:
                 return await self.get(f"{store}/memories/{quote(item['id'], safe='')}", view="full")
         raise MemoryStoreError("not_found", f"There is no memory at {named}.")
 
+    async def delete_memory(self, store: str, memory: Json) -> Json:
+        """Delete a memory, unless it is no longer as it was when `memory` was answered."""
+        path = f"{store}/memories/{quote(memory['id'], safe='')}"
+        return await self.change("DELETE", path, expected_content_sha256=memory["content_sha256"])
+
 
 def extension(path: str) -> str:
     """The path of what only memshelf offers for a resource."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 
 import click
 
-from memshelf.cli import render
+from memshelf.cli import render, times
 from memshelf.cli.command import CommandGroup, asynchronous, json_option
 from memshelf.cli.serve import WORKSPACE, data_option, database_option, opened_engine
 
@@ -61,16 +60,16 @@ async def list_keys(data: str | None, database: str | None, *, as_json: bool) ->
     async with opened_engine(data, database) as engine:
         found = await Accounts(engine).keys()
     if as_json:
-        shown = [
-            {**asdict(key), "created_at": _utc(key.created_at), "revoked_at": key.revoked_at and _utc(key.revoked_at)}
-            for key in found
-        ]
+        shown = []
+        for key in found:
+            revoked = times.utc(key.revoked_at) if key.revoked_at is not None else None
+            shown.append({**asdict(key), "created_at": times.utc(key.created_at), "revoked_at": revoked})
         render.document({"keys": shown})
         return
-    rows = [
-        [_utc(key.created_at), key.id, f"…{key.hint}", _utc(key.revoked_at) if key.revoked_at else "", key.workspace]
-        for key in found
-    ]
+    rows = []
+    for key in found:
+        revoked = times.shown(key.revoked_at) if key.revoked_at is not None else ""
+        rows.append([times.shown(key.created_at), key.id, f"…{key.hint}", revoked, key.workspace])
     render.table(rows, header=("CREATED", "ID", "KEY", "REVOKED", "WORKSPACE"), nothing="There are no keys.")
 
 
@@ -91,7 +90,3 @@ async def revoke(data: str | None, database: str | None, key_id: str) -> None:
     async with opened_engine(data, database) as engine:
         await Accounts(engine).revoke(key_id)
     render.line(f"Revoked {render.visible_line(key_id)}")
-
-
-def _utc(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -15,7 +15,7 @@ import click
 from memshelf.cli import render
 from memshelf.cli.command import Unavailable, disk_paths, in_words_of_options
 from memshelf.cli.memory import origin, require_room
-from memshelf.cli.mounts import mounted, named, place_of
+from memshelf.cli.mounts import mounted, named, place_of, say_what_is_new
 from memshelf.errors import MemoryStoreError
 from memshelf.files.mount import FileMount
 from memshelf.presence import stands
@@ -101,7 +101,9 @@ def mcp(
         from memshelf.cli.workspace_place import opened_workspace  # it loads the search of entries
 
         workspace = opened_workspace(directory, user)
-    files = [mounted(each, ("README.md",)).mount for each in memories]
+    places = [mounted(each, ("README.md",)) for each in memories]
+    say_what_is_new(places)
+    files = [each.mount for each in places]
     files += [_store(each, str(url), str(key)) for each in stores]
     # Python would wait for the thread that waits for the client. What was acknowledged is kept, as it is at a SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -161,7 +161,7 @@ async def update(
 @memory_argument
 @hosted
 async def delete(api: Api, store: str, memory: str, *, yes: bool, expect: str | None, as_json: bool) -> None:
-    """Delete a memory; its versions stay. Refused if the memory changes in the meantime.
+    """Delete a memory; its versions stay, unlike with `erase`. Refused if the memory changes in the meantime.
 
     Asks on a terminal; elsewhere, and with --json, say --yes.
 
@@ -174,9 +174,7 @@ async def delete(api: Api, store: str, memory: str, *, yes: bool, expect: str | 
     _require(current, expect)
     if not yes:
         confirmed(f"Delete {render.visible_line(current['path'])}?", as_json=as_json)
-    deleted = await api.change(
-        "DELETE", f"{path}/memories/{quote(current['id'], safe='')}", expected_content_sha256=current["content_sha256"]
-    )
+    deleted = await api.delete_memory(path, current)
     if as_json:
         render.document(deleted)
     else:

@@ -15,6 +15,7 @@ from typing import Literal
 import click
 
 from memshelf.arguments import address_in
+from memshelf.cli import render
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.directory import DirectoryFileStore
 from memshelf.files.backends.sqlite import SqliteFileStore
@@ -22,6 +23,7 @@ from memshelf.files.mount import FileMount
 from memshelf.files.protocol import HistoryFileStore
 from memshelf.origin import Origin
 from memshelf.presence import is_directory, is_file, stands
+from memshelf.service.data import DATABASE_NAME, has_data
 from memshelf.storage.sqlite_connection import error_kind, may_write, reason, require_not_emptied
 
 __all__ = [
@@ -103,6 +105,7 @@ def locate(text: str) -> Place:
         raise click.BadParameter("it is empty; give a directory or a SQLite file", param_hint="--memory")
     path = disk_path(text)
     if is_directory(path):
+        _require_no_service(text, path)
         return Place(text, "directory", path)
     marks = [at for at, sign in enumerate(text) if sign == "#"] if not stands(path) else []
     for at in reversed(marks):
@@ -117,6 +120,13 @@ def locate(text: str) -> Place:
             "unknown_memory", f"{text} is no memory: it is neither a directory nor a SQLite database."
         )
     return Place(text, "directory", path)
+
+
+def _require_no_service(text: str, folder: Path) -> None:
+    if has_data(folder) and _holds(folder / DATABASE_NAME, "workspaces"):
+        error = MemoryStoreError("unknown_memory", f"{text} is no memory, but holds the stores of a service.")
+        error.add_note(f"`memshelf stores list --data {text}` lists them.")
+        raise error
 
 
 def _is_sqlite(path: Path) -> bool:
@@ -135,9 +145,12 @@ async def opened(text: str, *, create: bool = False) -> AsyncIterator[Store]:
     place = locate(text)
     if not create:
         require(place)
+    new = create and not exists(place)
     store, interrupted = store_of(place), False
     try:
         yield store
+        if new:  # the path may be a slip
+            render.note(render.visible_line(f"New memory: there was none at {text}."))
     except asyncio.CancelledError:
         interrupted = True  # closing would wait for what is under way, and that may wait for another process
         raise
@@ -189,8 +202,10 @@ def require(place: Place) -> None:
         return
     error = MemoryStoreError("unknown_memory", missing)
     error.add_note("Check --memory; `memshelf files create` makes a new memory.")
-    if place.kind == "sqlite" and not names and _holds_records(place.path):
+    if place.kind == "sqlite" and not names and _holds(place.path, "records"):
         error.add_note("It holds records, which are no files: `memshelf records list`.")
+    if place.kind == "sqlite" and names and _holds(place.path, "workspaces"):
+        error.add_note(f"It belongs to a service: `memshelf stores list --data {place.path.parent}`.")
     raise error
 
 
@@ -248,10 +263,10 @@ def memories(path: Path) -> list[str]:
         raise refused from error
 
 
-def _holds_records(path: Path) -> bool:
+def _holds(path: Path, table: Literal["records", "workspaces"]) -> bool:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
-            return connection.execute("SELECT 1 FROM records LIMIT 1").fetchone() is not None
+            return connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None  # noqa: S608  # names
     except sqlite3.Error:  # a foreign database, or one that is busy: what is said without it is true
         return False
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import click
 
+from memshelf.cli import render
 from memshelf.cli.memory import Mounted, Place, exists, locate, require, require_room, store_of
 from memshelf.files.mount import FileMount
 from memshelf.mounted import Access
 
-__all__ = ["Named", "mounted", "named", "place_of"]
+__all__ = ["Named", "mounted", "named", "place_of", "say_what_is_new"]
 
 _ACCESSES: tuple[Access, ...] = ("read", "write")
 
@@ -63,3 +64,11 @@ def mounted(given: str, always_load: tuple[str, ...]) -> Mounted:
         return Mounted(place, FileMount(each.name, store_of(place), each.access or "write", always_load=always_load))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--memory") from None
+
+
+def say_what_is_new(memories: Iterable[Mounted]) -> None:
+    """A memory that does not exist yet is begun with the first change, but its path may be a slip."""
+    for each in memories:
+        if not exists(each.place):
+            where = render.visible_line(each.place.text)
+            render.note(f"New memory {each.mount.name}: there is none at {where} yet.")

@@ -42,7 +42,13 @@ class _Commands(click.Group):
 
     _homes = MappingProxyType(
         {
-            "files": ("files", "changes", "history", "archives"),  # the others add their commands to the first one's
+            "files": (
+                "files",
+                "changes",
+                "history",
+                "archives",
+                "erase",
+            ),  # the others add their commands to the first one's
             "search": ("search",),
             "records": ("records", "record_transfer"),
             "workspace": ("workspace", "workspace_changes"),
@@ -54,7 +60,7 @@ class _Commands(click.Group):
             "keys": ("keys",),
             "verify": ("serve",),
             "stores": ("stores", "archives"),
-            "memories": ("memories", "archives"),
+            "memories": ("memories", "archives", "erase"),
             "versions": ("versions",),
             "completion": ("completion",),
         }
@@ -208,16 +214,14 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _OnceOfAThread(logging.Filter):
-    """What is wrong in a thread's file is said once, though each turn of a chat reads the file several times."""
+class _Once(logging.Filter):
+    """What is wrong is said once, though each turn of a chat reads the same files several times."""
 
     def __init__(self) -> None:
         super().__init__()
         self._said: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.name != "memshelf.threads.log":
-            return True
         said = record.getMessage()
         new = said not in self._said
         self._said.add(said)
@@ -235,7 +239,7 @@ def _warnings_on_one_line() -> Iterator[None]:
     loop has to say when it is interrupted again while it ends."""
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine())
-    handler.addFilter(_OnceOfAThread())
+    handler.addFilter(_Once())
     loggers = [logging.getLogger(name) for name in ("memshelf", "asyncio")]
     for logger in loggers:
         logger.addHandler(handler)

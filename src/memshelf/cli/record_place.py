@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
+from memshelf.cli import render
 from memshelf.cli.command import disk_paths, one_of
 from memshelf.cli.memory import locate, say_where, some_of
 from memshelf.cli.serve import database_option, engine_of, postgres_url
@@ -84,9 +85,12 @@ async def opened_records(place: RecordPlace, *, create: bool = False) -> AsyncIt
         raise click.BadParameter(str(error), param_hint="--namespace") from None
     with _saying_where(place):
         try:
-            if not create:
-                await _require(place)
+            missing = await _missing(place)
+            if missing is not None and not create:
+                raise missing
             yield store
+            if missing is not None:
+                _say_new(place)
         finally:
             await store.aclose()
 
@@ -95,7 +99,8 @@ async def namespaces_of(place: RecordPlace) -> list[tuple[str, int]]:
     """The namespaces of a file or a database, with how many records are in each. `unknown_memory` for no such file."""
     with _saying_where(place):
         try:
-            _require_file(place)
+            if (missing := _missing_file(place)) is not None:
+                raise missing
             return [(name, count) for name, count in await place.engine.read(_counted, single=True)]
         finally:
             await place.engine.aclose()
@@ -111,22 +116,32 @@ def _saying_where(place: RecordPlace) -> Iterator[None]:
         raise
 
 
-def _require_file(place: RecordPlace) -> None:
-    if not place.exists:
-        raise MemoryStoreError("unknown_memory", f"There is no memory at {place.text}.")
+def _say_new(place: RecordPlace) -> None:
+    said = f"New namespace {place.namespace}: {place.text} had no records of it."
+    render.note(render.visible_line(said if place.exists else f"New memory: there was none at {place.text}."))
 
 
-async def _require(place: RecordPlace) -> None:
-    _require_file(place)
+def _missing_file(place: RecordPlace) -> MemoryStoreError | None:
+    if place.exists:
+        return None
+    error = MemoryStoreError("unknown_memory", f"There is no memory at {place.text}.")
+    error.add_note("Check --memory; `memshelf records add` makes a new memory.")
+    return error
+
+
+async def _missing(place: RecordPlace) -> MemoryStoreError | None:
+    """Why there are no such records; `None` if there are."""
+    if (missing := _missing_file(place)) is not None:
+        return missing
     names = [name for (name,) in await place.engine.read(_names, single=True)]
     if place.namespace in names:
-        return
+        return None
     error = MemoryStoreError(
         "unknown_memory",
         f"{place.text} holds no records of {place.namespace}. Namespaces that it holds: {some_of(names)}.",
     )
     error.add_note("Check --namespace; `memshelf records namespaces` lists them with how many records are in each.")
-    raise error
+    return error
 
 
 async def _names(transaction: Transaction) -> Sequence[Row]:

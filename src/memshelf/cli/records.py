@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -103,7 +102,8 @@ async def search(place: RecordPlace, query: str, *, limit: int, now: str | None,
         render.document({"query": query, "records": [record_json(record) for record in found]})
     else:
         rows = [[f"{record.score or 0:.2f}", *_row(record)] for record in found]
-        _table(rows, ("SCORE", "TIME", "ID", "TEXT"), right=(0,), nothing="Nothing was found.")
+        header = ("SCORE", "TIME", "ID", "TEXT")
+        render.table(rows, header=header, right=(0,), nothing="Nothing was found.")
 
 
 async def _say_what_is_not_indexed(store: SqlRecordStore) -> None:
@@ -129,7 +129,8 @@ async def list_records(place: RecordPlace, *, limit: int, cursor: str | None, as
     if as_json:
         render.document({"records": [record_json(record) for record in page.records], "next_cursor": page.next_cursor})
         return
-    _table([_row(record) for record in page.records], ("TIME", "ID", "TEXT"), nothing="There are no records.")
+    rows = [_row(record) for record in page.records]
+    render.table(rows, header=("TIME", "ID", "TEXT"), nothing="There are no records.")
     if page.next_cursor is not None:
         render.note(f"There are more: --cursor {page.next_cursor}")
 
@@ -264,11 +265,6 @@ def _text_of(content: str | None) -> str:
 
 def _row(record: MemoryRecord) -> list[str]:
     return [times.shown(record.at) if record.at is not None else "", record.id, record.text]
-
-
-def _table(rows: list[list[str]], header: Sequence[str], *, nothing: str, right: Sequence[int] = ()) -> None:
-    if render.table(rows, header=header, right=right, nothing=nothing):
-        render.note("Long texts are cut; `memshelf records show ID` prints all of one.")
 
 
 def _fields(record: MemoryRecord) -> list[list[str]]:

@@ -142,31 +142,32 @@ def table(
     right: Sequence[int] = (),
     whole: bool = False,
     nothing: str = "",
-) -> bool:
+) -> None:
     """Print rows: aligned under a header on a terminal, else separated by tabs, without a header. Where there are none,
     a person at a terminal is told `nothing`.
 
-    The columns numbered in `right` are aligned to the right. On a terminal the last column is cut to its width, if
-    that leaves enough of it and it is not wanted `whole`. Answers whether anything was cut.
+    The columns numbered in `right` are aligned to the right. On a terminal the last column is cut to what its width
+    leaves, but not to next to nothing, and that is said; unless it is wanted `whole`.
     """
     rows = [[visible_line(cell) for cell in row] for row in rows]
     if not on_terminal():
         for row in rows:
             line("\t".join(row))
-        return False
+        return
     if not rows:
         note(nothing)
-        return False
+        return
     widths = [max(map(columns, column)) for column in zip(header, *rows, strict=True)]
     widest = widths[-1]
     room = shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
-    if room >= _LEAST_ROOM and not whole:
-        widths[-1] = min(widths[-1], room)
+    if not whole:
+        widths[-1] = min(widths[-1], max(room, _LEAST_ROOM))
     for number, row in enumerate([header, *rows]):
         cells = [_padded(_cut(cell, widths[at]), widths[at], right=at in right) for at, cell in enumerate(row)]
         text = "  ".join(cells).rstrip()
         line(paint(text, "bright_black") if number == 0 else text)
-    return widths[-1] < widest
+    if widths[-1] < widest:
+        note("Long texts are cut; --json has all of them.")
 
 
 def _padded(text: str, width: int, *, right: bool) -> str:

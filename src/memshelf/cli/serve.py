@@ -26,10 +26,10 @@ from memshelf.cli.command import (
     json_option,
     one_of,
 )
-from memshelf.cli.memory import disk_path
+from memshelf.cli.memory import disk_path, say_where
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
-from memshelf.service.data import engine_for, has_data, require_writable
+from memshelf.service.data import DATABASE_NAME, engine_for, has_data, require_writable
 from memshelf.storage.transaction import Engine
 from memshelf.stores.retention import Retention
 from memshelf.stores.shelf import Shelf
@@ -285,6 +285,10 @@ async def opened_engine(data: str | None, database: str | None, *, create: bool 
         raise MemoryStoreError("unknown_memory", f"There is no service's data in {data}.")
     try:
         yield engine
+    except MemoryStoreError as error:
+        if data is not None:
+            say_where(error, str(disk_path(data) / DATABASE_NAME))
+        raise
     finally:
         await engine.aclose()
 

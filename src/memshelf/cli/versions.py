@@ -160,8 +160,8 @@ async def restore(api: Api, store: str, version: str, *, as_json: bool) -> None:
 async def redact(api: Api, store: str, version: str, *, yes: bool, as_json: bool) -> None:
     """Erase the path and content of a version for good. What remains shows that it was erased, when and by whom.
 
-    The current version of a memory cannot be redacted: change or delete the memory first. Asks on a terminal;
-    elsewhere, and with --json, say --yes.
+    The current version of a memory cannot be redacted: change or delete the memory first, or erase it with all versions
+    by `memshelf memories erase`. Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:

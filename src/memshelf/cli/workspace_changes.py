@@ -19,6 +19,9 @@ from memshelf.cli.workspace_place import (
     named_user,
     on_new_workspace,
     on_workspace,
+    say_if_new,
+    saying_where,
+    user_option,
     workspace_option,
 )
 from memshelf.errors import MemoryStoreError
@@ -72,6 +75,7 @@ async def add(
     """
     most = FileFormat().max_file_bytes
     given = typed_or_piped(content, "An entry", most, too_large="too_large", not_text="invalid_file")
+    await say_if_new(place)
     try:
         before = {each.file for each in await place.list_entries()}
         file = await place.write_memory_entry(
@@ -180,23 +184,31 @@ async def import_(place: Workspace, source: str, *, replace: bool, as_json: bool
 @workspace.command("delete-user")
 @json_option
 @workspace_option
+@user_option
 @yes_option
-@click.argument("user")
-def delete_user(user: str, directory: str, *, yes: bool, as_json: bool) -> None:
-    """Remove everything that is kept about a user: entries, rules, conversations.
+@click.argument("named", metavar="[USER]", required=False)
+def delete_user(named: str | None, user: str | None, directory: str, *, yes: bool, as_json: bool) -> None:
+    """Remove everything that is kept about a user: entries, rules, conversations. Say USER or --user USER.
 
     Asks on a terminal; elsewhere, and with --json, say --yes.
 
     \b
     Examples:
       memshelf workspace delete-user ann
-      memshelf workspace delete-user ann --yes --json
+      memshelf workspace delete-user --user ann --yes --json
     """
+    if named is not None and user not in (None, named):
+        raise click.UsageError("USER and --user name two users; give one.")
+    user = named if named is not None else user
+    if user is None:
+        raise click.UsageError("Say whose memory: USER, or --user USER.")
     place = existing_workspace(directory, user)
     if not yes:
         question = f"Remove all memory of {render.visible_line(user)}?"
         confirmed(question, as_json=as_json)
-    if not asyncio.run(place.delete_user(user, confirm=True)):
+    with saying_where(place):
+        found = asyncio.run(place.delete_user(user, confirm=True))
+    if not found:
         raise MemoryStoreError("not_found", f"There is no memory of {user}.")
     _done("Removed", user, as_json=as_json)
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec
 
 import click
+from click.core import ParameterSource
 
+from memshelf.cli import render
 from memshelf.cli.command import disk_paths, text
 from memshelf.cli.memory import disk_path, existing_folder, some_of
 from memshelf.errors import MemoryStoreError
+from memshelf.presence import stands
 from memshelf.workspace.entries import folded
 from memshelf.workspace.workspace import Workspace
 
@@ -24,6 +28,8 @@ __all__ = [
     "on_workspace",
     "opened_workspace",
     "require_user",
+    "say_if_new",
+    "saying_where",
     "user_option",
     "users_without",
     "workspace_option",
@@ -54,9 +60,12 @@ def opened_workspace(directory: str, user: str | None) -> Workspace:
     if user == "":  # in a script most often a variable that is not set, which must not lead to anybody's memory
         raise click.BadParameter("it is empty; leave it out for the default user", param_hint="--user")
     try:
-        return Workspace(disk_path(directory), user)
+        place = Workspace(disk_path(directory), user)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--user") from None
+    if stands(disk_path(directory)):
+        existing_folder(directory, "workspace")
+    return place
 
 
 def existing_workspace(directory: str, user: str | None) -> Workspace:
@@ -70,6 +79,12 @@ def named_user() -> str | None:
     """Whom `--user` of the command that runs names, if anybody."""
     user: str | None = click.get_current_context().params.get("user")
     return user
+
+
+def named_directory() -> bool:
+    """Whether somebody says where the workspace is."""
+    source = click.get_current_context().get_parameter_source("directory")
+    return source is not ParameterSource.DEFAULT
 
 
 async def users_without(place: Workspace) -> list[str] | None:
@@ -89,6 +104,28 @@ async def require_user(place: Workspace) -> None:
     raise error
 
 
+async def say_if_new(place: Workspace) -> None:
+    """Nobody is refused for being new, but the name or the path may be a slip."""
+    with suppress(MemoryStoreError):  # of a workspace that cannot be looked at, the command itself tells
+        if (users := await users_without(place)) is not None:
+            user, known = place.user_id, some_of(users)
+            said = f"New user {user}: {place.path} holds no memory of {user} yet. Users that it knows: {known}."
+            render.note(render.visible_line(said))
+        elif named_directory() and place.path is not None and not stands(place.path):
+            render.note(render.visible_line(f"New workspace: there is none in {place.path} yet."))
+
+
+@contextmanager
+def saying_where(place: Workspace) -> Iterator[None]:
+    """Let a refusal of the system say which workspace it is of."""
+    try:
+        yield
+    except MemoryStoreError as error:
+        if error.code == "unavailable" and str(place.path) not in error.message:
+            error.add_note(f"The workspace is {place.path}.")
+        raise
+
+
 def on_workspace(command: Command[Params]) -> Callable[..., None]:
     """Give a command the options that say which memory, and run it in an event loop with it. It must exist."""
     return _with(command, new=False)
@@ -106,9 +143,10 @@ def _with(command: Command[Params], *, new: bool) -> Callable[..., None]:
         place = opened_workspace(*where) if new else existing_workspace(*where)
 
         async def run() -> None:
-            if not new:
-                await require_user(place)
-            await command(place, *args, **kwargs)
+            with saying_where(place):
+                if not new:
+                    await require_user(place)
+                await command(place, *args, **kwargs)
 
         asyncio.run(run())
 
