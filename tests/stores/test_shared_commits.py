@@ -91,6 +91,20 @@ async def test_a_refused_change_leaves_the_others_of_its_commit_as_they_are(shel
     assert (report.intact, report.versions) == (True, AT_ONCE // 2)
 
 
+async def test_the_last_of_several_changes_of_a_memory_in_one_commit_stands(shelf, workspace, store):
+    memories = Memories(shelf, workspace, store)
+    made = await asyncio.gather(*(memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(AT_ONCE)))
+    calls = []
+    for each in made[1:]:
+        calls += [memories.update(each.id, content=content, origin=Origin()) for content in "bcd"]
+    calls += [memories.update(made[0].id, content="b", origin=Origin()), memories.delete(made[0].id, origin=Origin())]
+    await asyncio.gather(*calls)
+    page = await memories.page(limit=AT_ONCE, content=True)
+    assert [each.content for each in page.items] == ["d"] * (AT_ONCE - 1)
+    report = await Verification(shelf, workspace, store).verify()
+    assert (report.intact, report.problems) == (True, ())
+
+
 async def test_changes_of_the_same_memories_in_one_commit_stand_on_each_other(shelf, workspace, store):
     memories = Memories(shelf, workspace, store)
     made = await asyncio.gather(*(memories.create(f"/{n}.md", "a", origin=Origin()) for n in range(4)))

@@ -20,18 +20,20 @@ class Together:
     """What scripts share that lock the same row and run one after the other, before any other: changes that are made
     at once, and rows that were asked for at once.
 
-    A change waits until a script asks the server for something. A script that changes a row has asked for it, or found
-    it among the rows that were asked for ahead, which it then forgets: so what waits are changes of different rows, but
-    for how the rows stand that all have locked, of which the last counts.
+    A change waits until a script asks the server for something, or changes again what a change that waits is of. A
+    script that changes a row has asked for it, or found it among the rows that were asked for ahead, which it then
+    forgets, or goes on from what another has left: so what waits are changes of different rows, but for how the rows
+    stand that all have locked, of which the last counts.
     """
 
-    __slots__ = ("_ahead", "_announced", "_connection", "_stands", "_waiting", "failed", "left", "several")
+    __slots__ = ("_ahead", "_announced", "_connection", "_of", "_stands", "_waiting", "failed", "left", "several")
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection  # asyncpg has no types
         self._announced: dict[str, set[_Key]] = {}
         self._ahead: dict[_Key, dict[str, Row | None]] = {}
         self._waiting: list[Change] = []
+        self._of: set[str] = set()
         self._stands: dict[tuple[str, object], Change] = {}
         self.several = False
         """Whether there are several scripts."""
@@ -46,7 +48,11 @@ class Together:
             if sql not in self._ahead.get(key, ()):
                 self._announced.setdefault(sql, set()).add(key)
 
-    async def change(self, changes: tuple[Change, ...], stands: Change | None) -> None:
+    async def change(self, changes: tuple[Change, ...], of: str | None, stands: Change | None) -> None:
+        if of is not None:
+            if of in self._of:
+                await self.flush()
+            self._of.add(of)
         self._waiting += changes
         if stands is not None:
             self._stands[stands[0], stands[1][0]] = stands
@@ -57,6 +63,7 @@ class Together:
         """Make the changes that wait."""
         changes = [*self._waiting, *self._stands.values()]
         self._waiting.clear()
+        self._of.clear()
         self._stands.clear()
         if not changes:
             return
@@ -171,10 +178,10 @@ class PostgresTransaction:
         self.changed = self.changed or rows > 0 or not count.isdecimal()
         return rows
 
-    async def change(self, *changes: Change, stands: Change | None = None) -> None:
+    async def change(self, *changes: Change, of: str | None = None, stands: Change | None = None) -> None:
         self.changed = True
         if self._together is not None:
-            await self._together.change(changes, stands)
+            await self._together.change(changes, of, stands)
         else:
             await _change(self._connection, changes if stands is None else (*changes, stands))
 

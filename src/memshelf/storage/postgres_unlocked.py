@@ -21,7 +21,7 @@ class UnlockedTransaction(PostgresTransaction):
     """The connection is in no transaction: each query sees the database as it is then, and the changes wait for
     `commit`. See `Engine.write`."""
 
-    __slots__ = ("_changes", "_rests_on", "asked")
+    __slots__ = ("_changes", "_of", "_rests_on", "asked")
 
     for_update = ""
     patience = CONNECTING  # where nothing is locked, nobody is waited for
@@ -30,6 +30,7 @@ class UnlockedTransaction(PostgresTransaction):
         super().__init__(connection, found=found)
         self._rests_on: tuple[str, Sequence[object], Row] | None = None
         self._changes: list[Change] = []
+        self._of: set[str] = set()
         self.asked = 0
         """How many queries there were. What several found need not have stood at the same time."""
 
@@ -47,7 +48,11 @@ class UnlockedTransaction(PostgresTransaction):
     async def execute(self, sql: str, *values: object) -> int:  # noqa: ARG002  # it would be committed at once
         raise NeedsLockError
 
-    async def change(self, *changes: Change, stands: Change | None = None) -> None:
+    async def change(self, *changes: Change, of: str | None = None, stands: Change | None = None) -> None:
+        if of is not None:
+            if of in self._of:
+                raise NeedsLockError
+            self._of.add(of)
         self._changes += changes if stands is None else (*changes, stands)
 
     async def commit(self) -> None:

@@ -122,7 +122,7 @@ class _Transaction:
     async def execute(self, sql: str, *values: object) -> int:
         return self._ask(sql, values).rowcount
 
-    async def change(self, *changes: Change, stands: Change | None = None) -> None:
+    async def change(self, *changes: Change, of: str | None = None, stands: Change | None = None) -> None:  # noqa: ARG002  # each is made at once
         for sql, values in changes if stands is None else (*changes, stands):
             self._ask(sql, values)
 

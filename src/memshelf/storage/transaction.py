@@ -104,12 +104,14 @@ class Transaction(Protocol):
         """Run a statement; how many rows it inserted, changed or deleted."""
         ...
 
-    async def change(self, *changes: Change, stands: Change | None = None) -> None:
+    async def change(self, *changes: Change, of: str | None = None, stands: Change | None = None) -> None:
         """Run statements that change rows, each another row than the others, and none seeing what another did.
-        `stands` says how a row that the script has locked stands from then on, and its first value which row.
+        `of` names what they change, for scripts that change it again without having asked for it, as they go on from
+        what they `found`. `stands` says how a row that the script has locked stands from then on, and its first value
+        which row.
 
-        On a server that is one round trip, for the scripts of a commit that ask for nothing in between together: then
-        only the last of what they say of a row is done.
+        On a server that is one round trip, for the scripts of a commit that ask for nothing in between, and change
+        different things, together: then only the last of what they say of how a row stands is done.
         """
         ...
 

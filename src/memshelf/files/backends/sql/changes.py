@@ -182,7 +182,7 @@ async def record(
         transaction.forget(origin.run_id, origin.tool_call_id)
     said = files == head.files and transaction.heads != "memories"
     stands = None if said else (_MOVE_HEAD, (memory.id, facts.seq, sealed, files))
-    await transaction.change(*changes, stands=stands)
+    await transaction.change(*changes, of=facts.file_id, stands=stands)
     memory.stands = Head(head.epoch, facts.seq, sealed, files)
     memory.last = None
     if sha256 is not None and size is not None:
