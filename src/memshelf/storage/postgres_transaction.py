@@ -36,14 +36,14 @@ class Together:
         self._of: set[str] = set()
         self._stands: dict[tuple[str, object], Change] = {}
         self.several = False
-        """Whether there are several scripts."""
+        """Whether there are several scripts, or one that looks up several keys."""
         self.left: object | None = None
         """What the last script that succeeded has left."""
         self.failed = False
         """Whether something failed that may be another script's than the one that was told."""
 
     def announce(self, looked_up: Iterable[Keyed]) -> None:
-        """Scripts to come will ask for this."""
+        """A script will ask for this."""
         for sql, key in looked_up:
             if sql not in self._ahead.get(key, ()):
                 self._announced.setdefault(sql, set()).add(key)
@@ -156,6 +156,11 @@ class PostgresTransaction:
         if self._together is not None:
             return await self._together.row(sql, owner, key)
         return await self.fetch_one(for_one_key(sql, len(key)), owner, *key)
+
+    def announce(self, looked_up: Iterable[Keyed]) -> None:
+        if self._together is not None:
+            self._together.several = True
+            self._together.announce(looked_up)
 
     async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:
         together = self._together

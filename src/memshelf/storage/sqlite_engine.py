@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from functools import cache, partial
 from typing import TypeVar
 
 from memshelf.arguments import checked_argument, checked_path
 from memshelf.storage.sqlite import Database
 from memshelf.storage.sqlite_connection import Connection
-from memshelf.storage.transaction import Announced, Change, Row, Script, for_one_key
+from memshelf.storage.transaction import Announced, Change, Keyed, Row, Script, for_one_key
 
 __all__ = ["SqliteEngine"]
 
@@ -109,6 +109,9 @@ class _Transaction:
     async def fetch_keyed(self, sql: str, owner: int, *key: str) -> Row | None:
         row: Row | None = self._ask(for_one_key(sql, len(key)), (owner, *key)).fetchone()
         return row
+
+    def announce(self, looked_up: Iterable[Keyed]) -> None:
+        pass
 
     async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:  # noqa: ARG002  # it asks for one at a time
         return False

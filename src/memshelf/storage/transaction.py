@@ -49,7 +49,7 @@ class Transaction(Protocol):
 
     @property
     def shared(self) -> bool:
-        """Whether `fetch_keyed` may ask for several scripts at once."""
+        """Whether `fetch_keyed` may ask for several keys at once."""
         ...
 
     @property
@@ -85,9 +85,14 @@ class Transaction(Protocol):
         """
         ...
 
+    def announce(self, looked_up: Iterable[Keyed]) -> None:
+        """The script itself will give this to `fetch_keyed` or `finds_nothing`, with one owner: an engine may ask for
+        all of it at once."""
+        ...
+
     async def finds_nothing(self, sql: str, owner: int, key: str) -> bool:
-        """Whether a query finds nothing for a key, if an engine looks that up for several scripts at once; otherwise
-        `False`, and the script asks in its own way. Here `{value}` may stand for the key itself."""
+        """Whether a query finds nothing for a key, if an engine looks up several at once; otherwise `False`, and the
+        script asks in its own way. Here `{value}` may stand for the key itself."""
         ...
 
     def rests_on(self, query: str, key: Sequence[object], row: Row) -> None:

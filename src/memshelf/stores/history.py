@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from memshelf.errors import MemoryStoreError
-from memshelf.files.backends.sql.of_file import NEWEST_FIRST, newest, of_file
+from memshelf.files.backends.sql.of_file import newest
+from memshelf.files.backends.sql.paths import obstacles
 from memshelf.files.backends.sql.rows import BASIC_FIELDS, VERSION_FIELDS, version_of
 from memshelf.files.decide import Delete, Write
 from memshelf.files.model import Version
@@ -16,6 +17,7 @@ from memshelf.origin import Origin
 from memshelf.storage.ids import askable, micros
 from memshelf.storage.transaction import Row
 from memshelf.stores.change import (
+    CURRENT_MEMORY,
     Current,
     changed,
     current_memory,
@@ -31,10 +33,15 @@ from memshelf.stores.model import Memory, Page
 from memshelf.stores.rules import checked_prefix
 from memshelf.stores.shelf import Opened, StoreAccess
 
-__all__ = ["Author", "History", "Outcome", "Undone", "earlier"]
+__all__ = ["Author", "History", "Outcome", "Undone", "Written", "earlier"]
 
 _AT_ONCE = 100
 _MOST_PLACES = 1_000
+
+_NEWEST = "SELECT file_id, version_id FROM files WHERE memory_id = $1 AND file_id {key}"
+_VERSION = f"SELECT id, {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1 AND id {{key}}"  # noqa: S608  # no value
+
+_T = TypeVar("_T")
 
 Outcome: TypeAlias = Literal["restored", "deleted", "kept"]
 
@@ -46,12 +53,21 @@ class Author:
     kind: Literal["session", "api_key", "user"]
     id: str
 
-    def wrote(self, origin: Origin) -> bool:
-        if self.kind == "session":
-            return origin.session_id == self.id
-        if self.kind == "api_key":
-            return (origin.session_id, origin.api_key_id) == (None, self.id)
-        return (origin.session_id, origin.api_key_id, origin.principal_id) == (None, None, self.id)
+
+_WROTE = {
+    "session": "session_id = $2",
+    "api_key": "session_id IS NULL AND api_key_id = $2",
+    "user": "session_id IS NULL AND api_key_id IS NULL AND principal_id = $2",
+}
+"""The versions that an author wrote, by their kind."""
+
+
+class Written(NamedTuple):
+    """A version that the author wrote, and the one that it replaced."""
+
+    id: str
+    parent_id: str | None
+    deletes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +84,20 @@ class Undone:
     memory: Memory | None = None
 
 
-def earlier(history: Iterable[Version], author: Author, since: datetime) -> Version | None:
-    """What stood before the author's changes since a time, from one memory's history, newest first; `None` when there
-    was no memory. A pure rule.
+def earlier(changes: Sequence[Written], current: str | None) -> str | None:
+    """The version that stood before the newest run of an author's changes; `None` when there was no memory. A pure rule
+    over all their changes of one memory since a time, newest first, and the version at which it stands, if it does.
 
-    `conflict` when others changed the memory afterwards, or when what stood before is redacted.
+    `conflict` when others changed the memory afterwards.
     """
-    newest = True
-    for version in history:
-        if not _theirs(version, author, since):
-            if newest:
-                raise MemoryStoreError("conflict", "Others changed the memory afterwards.")
-            if version.redacted_at is not None:
-                raise MemoryStoreError("conflict", "The version to go back to is redacted.")
-            return None if version.operation == "deleted" else version
-        newest = False
-    return None
-
-
-def _theirs(version: Version, author: Author, since: datetime) -> bool:
-    return author.wrote(version.origin) and version.created_at >= since
+    if changes[0].id != current and (current is not None or not changes[0].deletes):
+        raise MemoryStoreError("conflict", "Others changed the memory afterwards.")
+    before: str | None = changes[0].id
+    for change in changes:
+        if change.id != before:
+            break
+        before = change.parent_id
+    return before
 
 
 class History(StoreAccess):
@@ -123,34 +133,17 @@ class History(StoreAccess):
 
         async def undo(opened: Opened) -> list[Undone]:
             require_writable(opened.archived_at)
-            undone: list[Undone] = []
-            back: list[tuple[str, Version]] = []
-            for memory_id in await _touched(opened, author, since):
-                try:
-                    target = earlier(await _history(opened, memory_id, author, since), author, since)
-                except MemoryStoreError as refusal:
-                    undone.append(Undone(memory_id, "kept", refusal.message))
-                    continue
-                if target is not None:
-                    back.append((memory_id, await stored_version(opened, target.id)))
-                    continue
-                # What they created goes first, so that its path is free for what stood there before.
-                current = await _current(opened, memory_id)
-                if current is None:
-                    undone.append(Undone(memory_id, "kept", "The memory is gone already."))
-                    continue
-                request = Delete(current.file.path, current.file.version)
-                await changed(opened, request, current, origin, self.shelf)
-                undone.append(Undone(memory_id, "deleted"))
-            for memory_id, target in back:
-                try:
-                    memory = await self._back_to(opened, await _current(opened, memory_id), target, origin)
-                except MemoryStoreError as refusal:
-                    if refusal.code not in ("already_exists", "memory_full"):
-                        raise
-                    undone.append(Undone(memory_id, "kept", refusal.message))
-                else:
-                    undone.append(Undone(memory_id, "restored", memory=memory))
+            undone, created, back = await _ways_back(opened, await _written(opened, author, since))
+            # What they created goes first, so that its path is free for what stood there before.
+            for ids in _batches(created):
+                opened.transaction.announce((CURRENT_MEMORY, (id,)) for id in ids)
+                for memory_id in ids:
+                    current = await current_memory(opened, memory_id)
+                    request = Delete(current.file.path, current.file.version)
+                    await changed(opened, request, current, origin, self.shelf)
+                    undone.append(Undone(memory_id, "deleted"))
+            for ways in _batches(back):
+                undone += await self._all_back(opened, ways, origin)
             return undone
 
         return await self.write(undo)
@@ -195,6 +188,28 @@ class History(StoreAccess):
         found = tuple(version_of(row) for row in rows[:limit])
         return Page(found, encoded(listing, (found[-1].path or "", last)) if len(rows) > limit else None)
 
+    async def _all_back(self, opened: Opened, ways: Sequence[tuple[str, str]], origin: Origin) -> list[Undone]:
+        """Take memories back to versions of theirs; what they need is looked up at once."""
+        undone, transaction = list[Undone](), opened.transaction
+        transaction.announce((CURRENT_MEMORY, (memory_id,)) for memory_id, _ in ways)
+        transaction.announce((_VERSION, (target_id,)) for _, target_id in ways)
+        targets = [await _version(opened, target_id) for _, target_id in ways]
+        transaction.announce(keyed for target in targets if target.path for keyed in obstacles(target.path))
+        for (memory_id, target_id), target in zip(ways, targets, strict=True):
+            transaction.forget(target_id)  # so that not all contents are kept
+            if target.redacted_at is not None:
+                undone.append(Undone(memory_id, "kept", "The version to go back to is redacted."))
+                continue
+            try:
+                memory = await self._back_to(opened, await _current(opened, memory_id), target, origin)
+            except MemoryStoreError as refusal:
+                if refusal.code not in ("already_exists", "memory_full"):
+                    raise
+                undone.append(Undone(memory_id, "kept", refusal.message))
+            else:
+                undone.append(Undone(memory_id, "restored", memory=memory))
+        return undone
+
     async def _back_to(self, opened: Opened, current: Current | None, target: Version, origin: Origin) -> Memory:
         assert target.path is not None  # noqa: S101  # it is not redacted
         assert target.text is not None  # noqa: S101  # nor deleted
@@ -228,29 +243,49 @@ async def _last_at(opened: Opened, moment: datetime) -> int:
     return int(row[0]) if row is not None else 0
 
 
-async def _touched(opened: Opened, author: Author, since: datetime) -> list[str]:
-    """The memories that the author may have changed."""
-    column = {"session": "session_id", "api_key": "api_key_id", "user": "principal_id"}[author.kind]
+async def _ways_back(
+    opened: Opened, written: Mapping[str, Sequence[Written]]
+) -> tuple[list[Undone], list[str], list[tuple[str, str]]]:
+    """The memories that stay as they are, those that the author created, and those that go back to a version."""
+    kept, created, back = list[Undone](), list[str](), list[tuple[str, str]]()
+    for ids in _batches(sorted(written)):
+        opened.transaction.announce((_NEWEST, (id,)) for id in ids)
+        for memory_id in ids:
+            row = await opened.transaction.fetch_keyed(_NEWEST, opened.memory.id, memory_id)
+            try:
+                target_id = earlier(written[memory_id], row[1] if row is not None else None)
+            except MemoryStoreError as refusal:
+                kept.append(Undone(memory_id, "kept", refusal.message))
+                continue
+            if target_id is not None:
+                back.append((memory_id, target_id))
+            elif row is not None:
+                created.append(memory_id)
+            else:
+                kept.append(Undone(memory_id, "kept", "The memory is gone already."))
+    return kept, created, back
+
+
+async def _written(opened: Opened, author: Author, since: datetime) -> dict[str, list[Written]]:
+    """What the author wrote, by memory; newest first."""
     rows = await opened.memory.all(
-        f"SELECT file_id FROM file_versions WHERE memory_id = $1 AND {column} = $2 AND created_at >= $3",  # noqa: S608  # no value
+        "SELECT seq, file_id, id, parent_id, operation FROM file_versions "  # noqa: S608  # no value
+        f"WHERE memory_id = $1 AND {_WROTE[author.kind]} AND created_at >= $3",
         askable(author.id),
         micros(since),
     )
+    written: dict[str, list[Written]] = {}
     # Not for the database to sort: it might walk the whole history file by file.
-    return sorted({file_id for (file_id,) in rows})
+    for _, file_id, id, parent_id, operation in sorted(rows, key=lambda row: -row[0]):
+        written.setdefault(file_id, []).append(Written(id, parent_id, operation == "deleted"))
+    return written
 
 
-async def _history(opened: Opened, memory_id: str, author: Author, since: datetime) -> list[Version]:
-    """What `earlier` needs to know: the author's changes, and what stood before; newest first, without content."""
-    found, before = list[Version](), opened.head.seq + 1
-    while True:
-        rows = await opened.memory.all(
-            f"SELECT {BASIC_FIELDS} FROM file_versions WHERE memory_id = $1 AND {of_file('$2')} "  # noqa: S608  # no value
-            f"AND (file_id, seq) < ($2, $3) ORDER BY {NEWEST_FIRST} LIMIT {_AT_ONCE}",
-            memory_id,
-            before,
-        )
-        found += map(version_of, rows)
-        if len(rows) < _AT_ONCE or not all(_theirs(version, author, since) for version in found[-len(rows) :]):
-            return found
-        before = rows[-1][0]
+async def _version(opened: Opened, version_id: str) -> Version:
+    row = await opened.transaction.fetch_keyed(_VERSION, opened.memory.id, version_id)
+    assert row is not None  # noqa: S101  # another version follows it
+    return version_of(row[1:])
+
+
+def _batches(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    return (items[start : start + _AT_ONCE] for start in range(0, len(items), _AT_ONCE))
