@@ -1,4 +1,4 @@
-"""Imports of a store on PostgreSQL, while others import the same one."""
+"""Imports of a store on PostgreSQL: while others import the same one, and of many memories."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def database(postgres_server):
     return postgres_server.new_database()
 
 
-async def archived(engine):
-    """The archive of a new store with a few versions."""
+async def archived(engine, files=0):
+    """The archive of a new store with three versions of a memory, and so many other memories."""
     shelf, accounts = Shelf(engine), Accounts(engine)
     workspace = await accounts.make_workspace("default")
     store = await Stores(shelf, workspace).create("Notes")
@@ -37,7 +37,8 @@ async def archived(engine):
     memory = await memories.create("/a.md", "one", origin=Origin(api_key_id="apikey_1"))
     for content in ("two", "three"):
         await memories.update(memory.id, content=content, origin=Origin(api_key_id="apikey_1"))
-    head, created_at, versions = await PastOf(shelf, workspace, store.id).page(0, 10)
+    await asyncio.gather(*(memories.create(f"/{n}.md", f"# {n}", origin=Origin()) for n in range(files)))
+    head, created_at, versions = await PastOf(shelf, workspace, store.id).page(0, 10 + files)
     fields = {
         "id": store.id,
         "name": store.name,
@@ -119,3 +120,48 @@ async def test_of_two_workspaces_that_import_a_store_at_once_one_gets_it(databas
     _, data = packed
     answers = await at_once(database, ("default", data), ("other", data))
     assert sorted(answers, key=str) == [(3, 0), "conflict"]
+
+
+_READ = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables"
+
+
+async def test_an_import_reads_each_version_a_few_times_whatever_the_server_knows_of_its_tables(database, tmp_path):
+    source = SqliteEngine(tmp_path / "source.db", durable=False)
+    id, data = await archived(source, files=1_000)
+    await source.aclose()
+    engine = PostgresEngine(database)
+    await archived(engine)
+    await engine.aclose()
+    connection = await asyncpg.connect(database)
+    await connection.execute("ANALYZE")  # now it knows of one store that all versions are of
+    before = await connection.fetchval(_READ)
+    assert await brought_in(database, "default", data) == (1_003, 0)
+    assert await connection.fetchval(_READ) - before < 20_000
+    await connection.close()
+    engine = PostgresEngine(database)
+    workspace = await Accounts(engine).make_workspace("default")
+    report = await verified(engine, id)
+    assert (report.intact, report.problems) == (True, ())
+    page = await Memories(Shelf(engine), workspace, id).page(limit=2_000, content=True)
+    assert {memory.path: memory.content for memory in page.items} == {
+        "/a.md": "three",
+        **{f"/{n}.md": f"# {n}" for n in range(1_000)},
+    }
+    await engine.aclose()
+
+
+async def test_an_import_sends_many_versions_at_once(database, tmp_path, monkeypatch):
+    source = SqliteEngine(tmp_path / "source.db", durable=False)
+    _, data = await archived(source, files=1_000)
+    await source.aclose()
+    asked = []
+    for name in ("execute", "fetch", "fetchrow"):
+        real = getattr(asyncpg.Connection, name)
+
+        async def counted(*args, real=real, **options):
+            asked.append(args[1])
+            return await real(*args, **options)
+
+        monkeypatch.setattr(asyncpg.Connection, name, counted)
+    assert await brought_in(database, "default", data) == (1_003, 0)
+    assert sum("file_versions" in sql for sql in asked) < 60

@@ -39,7 +39,7 @@ _AT_ONCE = 100
 _MOST_PLACES = 1_000
 
 _NEWEST = "SELECT file_id, version_id FROM files WHERE memory_id = $1 AND file_id {key}"
-_VERSION = f"SELECT id, {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1 AND id {{key}}"  # noqa: S608  # no value
+_VERSION = f"SELECT id, {VERSION_FIELDS} FROM file_versions WHERE +memory_id = $1 AND id {{key}}"  # noqa: S608  # no value
 
 _T = TypeVar("_T")
 

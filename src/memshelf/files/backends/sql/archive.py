@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 from memshelf.errors import MemoryStoreError
 from memshelf.files.archive import Archived, Checked, Header
+from memshelf.files.backends.sql.changes import INSERT_FILE
 from memshelf.files.backends.sql.memory import Head, Memory
 from memshelf.files.backends.sql.rows import STORED_FIELDS, stored_of
 from memshelf.files.chain import genesis
-from memshelf.storage.transaction import Row, Transaction
+from memshelf.storage.transaction import Change, Row, Transaction
 
 __all__ = ["Imported", "history", "import_versions"]
 
-_COLUMNS = f"{STORED_FIELDS}, redacted_by"
-_MARKS = ", ".join(f"${number}" for number in range(2, 23))
+_AT_ONCE = 100
+
+_MARKS = ", ".join(f"${number}" for number in range(1, 23))
+_INSERT = (
+    f"INSERT INTO file_versions (memory_id, {STORED_FIELDS}, redacted_by) VALUES ({_MARKS}) "  # noqa: S608  # marks
+    "ON CONFLICT DO NOTHING"
+)
+_CONTENT = "SELECT id, content FROM file_versions WHERE +memory_id = $1 AND id {key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +70,18 @@ async def import_versions(
         head = await memory.locked()
     if head.epoch != archive.header.epoch:
         raise _another()
-    added = 0
+    added, live = 0, dict[str, _Standing]()
     if head.seq < archive.head_seq:
-        for version in versions():
-            if version.stored.facts.seq > head.seq:
-                await _insert(transaction, memory_id, version)
-                added += 1
-            elif version.stored.facts.seq == head.seq and version.stored.link != head.link:
+        read = iter(versions())
+        while several := list(islice(read, _AT_ONCE)):
+            if any(each.stored.facts.seq == head.seq and each.stored.link != head.link for each in several):
                 raise _another()
-        await _follow(memory, archive, described)
+            new = [each for each in several if each.stored.facts.seq > head.seq]
+            await _insert(memory, new)
+            added += len(new)
+            for each in several:
+                _follow(live, each)
+        await _stand(memory, archive, live, described)
     elif archive.head_seq:
         # A link stands for all that comes before it: one link that both have is enough.
         row = await memory.one("SELECT link FROM file_versions WHERE memory_id = $1 AND seq = $2", archive.head_seq)
@@ -102,11 +114,27 @@ async def _begin(memory: Memory, header: Header) -> None:
     memory.stands = memory.last = None
 
 
-async def _insert(transaction: Transaction, memory_id: int, version: Archived) -> None:
+async def _insert(memory: Memory, versions: Sequence[Archived]) -> None:
+    """At once, and so few that their contents may wait together."""
+    if not versions:
+        return
+    await memory.transaction.change(*((_INSERT, _values(memory.id, version)) for version in versions))
+    facts = [version.stored.facts for version in versions]
+    rows = await memory.all(
+        "SELECT seq FROM file_versions WHERE memory_id = $1 AND seq >= $2 AND seq <= $3", facts[0].seq, facts[-1].seq
+    )
+    inserted = {seq for (seq,) in rows}
+    for each in facts:
+        if each.seq not in inserted:
+            raise MemoryStoreError(
+                "conflict", f"Version {each.id} of the archive is in another memory of this database; nothing changed."
+            )
+
+
+def _values(memory_id: int, version: Archived) -> tuple[object, ...]:
     stored, facts = version.stored, version.stored.facts
     origin = facts.origin
-    inserted = await transaction.execute(
-        f"INSERT INTO file_versions (memory_id, {_COLUMNS}) VALUES ($1, {_MARKS}) ON CONFLICT DO NOTHING",  # noqa: S608  # marks
+    return (
         memory_id,
         facts.id,
         facts.seq,
@@ -130,45 +158,52 @@ async def _insert(transaction: Transaction, memory_id: int, version: Archived) -
         origin.api_key_id,
         version.redacted_by,
     )
-    if not inserted:
-        raise MemoryStoreError(
-            "conflict", f"Version {facts.id} of the archive is in another memory of this database; nothing changed."
-        )
 
 
-async def _follow(memory: Memory, archive: Checked, described: Callable[[str], str | None]) -> None:
+class _Standing(NamedTuple):
+    """A file after some version of it, and when its first was written."""
+
+    version_id: str
+    path: str | None
+    size: int | None
+    created_at: int
+
+
+def _follow(live: dict[str, _Standing], version: Archived) -> None:
+    stored, facts = version.stored, version.stored.facts
+    before = live.pop(facts.file_id, None)
+    if facts.operation != "deleted":
+        created_at = before.created_at if before is not None else facts.created_at
+        live[facts.file_id] = _Standing(facts.id, stored.path, stored.size, created_at)
+
+
+async def _stand(
+    memory: Memory, archive: Checked, live: dict[str, _Standing], described: Callable[[str], str | None]
+) -> None:
     """Make the live files and the head what the history says."""
-    execute = memory.transaction.execute
-    await execute("DELETE FROM files WHERE memory_id = $1", memory.id)
-    rows = await memory.all(
-        "SELECT v.file_id, v.id, v.path, v.size, ends.first FROM file_versions v JOIN "
-        "(SELECT file_id, max(seq) AS last, min(created_at) AS first FROM file_versions WHERE memory_id = $1 "
-        "GROUP BY file_id) ends ON ends.last = v.seq WHERE v.memory_id = $1 AND v.operation <> 'deleted'"
-    )
-    await execute(
+    transaction, files = memory.transaction, list(live.items())
+    await transaction.execute("DELETE FROM files WHERE memory_id = $1", memory.id)
+    await transaction.execute(
         "INSERT INTO file_places (memory_id, path, file_id) SELECT DISTINCT memory_id, path, file_id "
         "FROM file_versions WHERE memory_id = $1 AND path IS NOT NULL ON CONFLICT DO NOTHING",
         memory.id,
     )
-    for file_id, version_id, path, size, first in rows:
-        content = await memory.one("SELECT content FROM file_versions WHERE memory_id = $1 AND id = $2", version_id)
-        line = described(content[0].decode()) if content is not None else None
-        await execute(
-            "INSERT INTO files (memory_id, path, file_id, version_id, size, description, created_at) "
-            "VALUES ($1, $2, $3, $4, $5, $6, $7)",
-            memory.id,
-            path,
-            file_id,
-            version_id,
-            size,
-            line.encode() if line is not None else None,
-            first,
-        )
-    await execute(
+    for start in range(0, len(files), _AT_ONCE):
+        several = files[start : start + _AT_ONCE]
+        transaction.announce((_CONTENT, (each.version_id,)) for _, each in several)
+        changes = list[Change]()
+        for file_id, (version_id, path, size, created_at) in several:
+            content = await transaction.fetch_keyed(_CONTENT, memory.id, version_id)
+            line = described(content[1].decode()) if content is not None else None
+            described_as = line.encode() if line is not None else None
+            changes.append((INSERT_FILE, (memory.id, path, file_id, version_id, size, described_as, created_at)))
+            transaction.forget(version_id)  # so that not all contents are kept
+        await transaction.change(*changes)
+    await transaction.execute(
         "UPDATE memories SET head_seq = $1, head_link = $2, files = $3 WHERE id = $4",
         archive.head_seq,
         archive.head_link,
-        len(rows),
+        len(files),
         memory.id,
     )
 

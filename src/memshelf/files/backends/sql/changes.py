@@ -19,7 +19,18 @@ from memshelf.origin import Origin
 from memshelf.storage.ids import Mint
 from memshelf.storage.transaction import Change, Keyed, Transaction
 
-__all__ = ["Recording", "announced", "apply", "create_memory", "erase", "purge", "record", "redact", "restore"]
+__all__ = [
+    "INSERT_FILE",
+    "Recording",
+    "announced",
+    "apply",
+    "create_memory",
+    "erase",
+    "purge",
+    "record",
+    "redact",
+    "restore",
+]
 
 _INSERT_VERSION = (
     "INSERT INTO file_versions (memory_id, seq, id, file_id, parent_id, operation, moved, path, sha256, size, salt, "
@@ -27,7 +38,7 @@ _INSERT_VERSION = (
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
 )
 _MOVE_HEAD = "UPDATE memories SET head_seq = $2, head_link = $3, files = $4 WHERE id = $1"
-_INSERT_FILE = (
+INSERT_FILE = (
     "INSERT INTO files (memory_id, path, file_id, version_id, size, description, created_at) "
     "VALUES ($1, $2, $3, $4, $5, $6, $7)"
 )
@@ -163,7 +174,7 @@ async def record(
     line = description.encode() if description is not None else None
     live: Change
     if before is None:
-        live = _INSERT_FILE, (memory.id, commit.path, facts.file_id, facts.id, size, line, created_at)
+        live = INSERT_FILE, (memory.id, commit.path, facts.file_id, facts.id, size, line, created_at)
     elif content is None:
         live = _DELETE_FILE, (memory.id, before.file.path)
     elif not facts.moved:

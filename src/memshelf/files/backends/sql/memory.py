@@ -37,6 +37,8 @@ VERSION_OF_CALL = (
 """For `Transaction.fetch_keyed`: what a run's tool call wrote."""
 
 _SELECT_VERSION = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE memory_id = $1"  # noqa: S608  # no value
+# The plus keeps an engine from reading all versions of the memory for one.
+_SELECT_BY_ID = f"SELECT {VERSION_FIELDS} FROM file_versions WHERE +memory_id = $1 AND id = $2"  # noqa: S608  # no value
 _FIELDS_OF_V = ", ".join(f"v.{field}" for field in VERSION_FIELDS.split(", "))
 _MOST_TEXTS = 1_000
 
@@ -242,7 +244,7 @@ class Memory:
         )
 
     async def version(self, version_id: str) -> Version:
-        row = await self.one(f"{_SELECT_VERSION} AND id = $2", askable(version_id))
+        row = await self.one(_SELECT_BY_ID, askable(version_id))
         if row is None:
             raise MemoryStoreError("not_found", f"This memory has no version {version_id}.")
         return version_of(row)
@@ -259,7 +261,7 @@ class Memory:
             return None
         version = await self.version_of_call(origin)
         if version is None and version_id is not None:
-            row = await self.one(f"{_SELECT_VERSION} AND id = $2", version_id)
+            row = await self.one(_SELECT_BY_ID, version_id)
             version = version_of(row) if row is not None else None
         if version is None:
             return None
