@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import memshelf
 
 
@@ -30,6 +32,22 @@ def test_the_stores_need_no_optional_package():
     )
     loaded = {name.partition(".")[0] for name in _python(code).split()}
     assert not loaded & {"pydantic", "pydantic_ai", "click", "numpy", "fastapi", "asyncpg", "httpx2", "pytest"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from memshelf.cli import main; main(['--help'])",
+        "from memshelf.cli import main; main(['workspace', '--help'])",
+        "from memshelf.cli import main; main(['files', 'ls', '--memory', '.'])",
+        "import memshelf; memshelf.mcp_server",
+        "import memshelf; memshelf.FileMemoryCapability",
+    ],
+)
+def test_what_needs_no_vectors_does_not_wait_for_numpy(code):
+    loaded = _python(f"import sys; {code}; print(*sys.modules)").split()
+    assert "memshelf" in loaded
+    assert "numpy" not in loaded
 
 
 def test_no_metadata_of_installed_packages_is_needed():

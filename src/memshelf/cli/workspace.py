@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,7 +25,9 @@ from memshelf.cli.workspace_place import (
 )
 from memshelf.workspace.entries import EntryInfo
 from memshelf.workspace.rules import RuleFile
-from memshelf.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memshelf.workspace.workspace import Workspace
 
 __all__ = ["workspace"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -27,8 +27,9 @@ from memshelf.cli.workspace_place import (
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import FileFormat
 from memshelf.workspace.entries import MemoryType
-from memshelf.workspace.importing import has_users, import_memories
-from memshelf.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memshelf.workspace.workspace import Workspace
 
 __all__: list[str] = []
 
@@ -155,6 +156,8 @@ async def import_(place: Workspace, source: str, *, replace: bool, as_json: bool
       memshelf workspace import ~/.agentica/workspace
       memshelf workspace import ~/.claude/projects/app/memory --user ann
     """
+    from memshelf.workspace.importing import has_users, import_memories
+
     folder = disk_path(source)
     os.scandir(folder).close()  # the system's own words when it is not there, as of a file
     if has_users(folder) and named_user() is not None:

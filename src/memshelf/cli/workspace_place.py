@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 from click.core import ParameterSource
@@ -17,7 +17,9 @@ from memshelf.cli.memory import disk_path, existing_folder, some_of
 from memshelf.errors import MemoryStoreError
 from memshelf.presence import stands
 from memshelf.workspace.entries import folded
-from memshelf.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memshelf.workspace.workspace import Workspace
 
 __all__ = [
     "entry_file",
@@ -36,7 +38,7 @@ __all__ = [
 ]
 
 Params = ParamSpec("Params")
-Command = Callable[Concatenate[Workspace, Params], Coroutine[Any, Any, None]]
+Command = Callable[Concatenate["Workspace", Params], Coroutine[Any, Any, None]]
 
 workspace_option = click.option(
     "--workspace",
@@ -55,6 +57,8 @@ user_option = click.option("--user", metavar="ID", help="Whose memory.  [default
 
 def opened_workspace(directory: str, user: str | None) -> Workspace:
     """The workspace in a directory. A usage error for a user id that cannot be."""
+    from memshelf.workspace.workspace import Workspace  # it loads NumPy, for which no help needs to wait
+
     if not directory:
         raise click.BadParameter("it is empty; give a directory", param_hint="--workspace")
     if user == "":  # in a script most often a variable that is not set, which must not lead to anybody's memory

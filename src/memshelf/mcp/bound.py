@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -29,7 +29,9 @@ from memshelf.workspace.tools import (
     WorkspaceTools,
     failure as workspace_failure,
 )
-from memshelf.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memshelf.workspace.workspace import Workspace
 
 __all__ = ["BoundTool", "file_tools", "record_tools", "workspace_tools"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from memshelf.files.context import Delivered, deliver
 from memshelf.files.mount import FileMount
@@ -12,7 +13,9 @@ from memshelf.records.context import Recalled, recall
 from memshelf.records.mount import RecordMount
 from memshelf.workspace.instructions import frozen_block, recall_block
 from memshelf.workspace.reached import reached
-from memshelf.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memshelf.workspace.workspace import Workspace
 
 __all__ = ["context"]
 

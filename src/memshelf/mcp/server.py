@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 from mcp.server import Server, ServerRequestContext
@@ -54,7 +54,9 @@ from memshelf.records.instructions import record_instructions
 from memshelf.records.mount import RecordMount
 from memshelf.records.tools import RECORD_TOOLS
 from memshelf.workspace.instructions import workspace_guide
-from memshelf.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memshelf.workspace.workspace import Workspace
 
 __all__ = ["mcp_server"]
 
@@ -115,7 +117,10 @@ def mcp_server(
     """
     if not files and not records and workspace is None:
         raise ValueError("There is no memory: give at least one mount, or a workspace.")
-    checked_argument("workspace", workspace, Workspace, None)
+    if workspace is not None:
+        from memshelf.workspace.workspace import Workspace  # it loads NumPy, which other memories do not need
+
+        checked_argument("workspace", workspace, Workspace)
     served = _Served(
         distinct(files, FileMount, "mcp_server") if files else (),
         distinct(records, RecordMount, "mcp_server") if records else (),

@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 
 from memshelf.limits import RecordMemoryLimits
 from memshelf.mounted import warn_of_failure
+from memshelf.records.deadline import WORDS_FROM
 from memshelf.records.model import MemoryRecord
 from memshelf.records.mount import RecordMount
-from memshelf.records.recall import WORDS_FROM
 from memshelf.records.tools import shown_record
 from memshelf.untrusted import encode, size
 

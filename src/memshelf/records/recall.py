@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
-from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
@@ -17,6 +16,7 @@ from memshelf.embedding.default import default_embedder, warn_words_only
 from memshelf.embedding.protocol import Embedder, Vectors
 from memshelf.errors import MemoryStoreError
 from memshelf.forks import Process
+from memshelf.records.deadline import WORDS_FROM
 from memshelf.records.retrieval.answers import answers
 from memshelf.records.retrieval.index import RecordIndex
 from memshelf.records.retrieval.plain import PlainScorer
@@ -36,17 +36,10 @@ except ImportError:  # the extra `embed` is not installed
     np = None  # type: ignore[assignment]  # checked before every use
     one_thread = nullcontext  # type: ignore[assignment]  # nothing to keep back
 
-__all__ = ["WORDS_FROM", "EmbedderChoice", "Recall", "in_time"]
+__all__ = ["EmbedderChoice", "Recall", "in_time"]
 
 EmbedderChoice: TypeAlias = Embedder | Literal["default"] | None
 """An embedder, the bundled one if it is installed, or none: recall by words only."""
-
-WORDS_FROM: ContextVar[float | None] = ContextVar("memshelf_recall_words_from", default=None)
-"""From when on, by the event loop's clock, a search goes by words alone rather than wait for an embedder any longer.
-
-For who must answer by a deadline while a model is still being loaded. It is no parameter, since it is nothing to a
-store that does not embed.
-"""
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from memshelf.errors import MemoryStoreError
 from memshelf.records.context import RecallOutcome
-from memshelf.records.recall import WORDS_FROM
+from memshelf.records.deadline import WORDS_FROM
 
 __all__ = ["reached", "reason"]
 
