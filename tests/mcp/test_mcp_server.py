@@ -209,6 +209,20 @@ async def test_a_workspace_that_hangs_costs_nothing_else(files, workspace, monke
     assert "a.md: one" in shown
 
 
+async def test_a_file_memory_that_hangs_costs_nothing_else(files, monkeypatch):
+    class Hanging(InProcessFileStore):
+        async def changes(self, since):
+            await asyncio.sleep(60)
+
+    monkeypatch.setattr("memshelf.mcp.context._SECONDS", 0.01)
+    await files.write("a.md", "one", expected=None, origin=BY)
+    server = mcp_server([FileMount("hanging", Hanging(), "read"), FileMount("user", files, "read")])
+    async with Client(server) as client:
+        shown = text(await client.call_tool("memory_context", {"about": "x"}))
+    assert "Memory hanging is not shown here (unavailable)." in shown
+    assert "a.md: one" in shown
+
+
 async def test_a_store_that_breaks_is_a_refusal(files, caplog):
     class Broken(InProcessFileStore):
         async def list(self):

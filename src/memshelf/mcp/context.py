@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["context"]
 
 _ENTRIES = 5
+_SECONDS = 10  # as for a workspace; clients give up after 30 or 60, and then nothing at all is shown
 _FAILED = "omitted", "timeout", "unavailable"
 _NOTHING = "The memories hold nothing yet that fits."
 
@@ -38,7 +39,9 @@ async def context(
     the others.
     """
     delivered, recalled, known = await asyncio.gather(
-        deliver(files, None, file_limits), recall(records, about, record_limits), _workspace(workspace, about)
+        deliver(files, None, file_limits, seconds=_SECONDS),
+        recall(records, about, record_limits),
+        _workspace(workspace, about),
     )
     memories: list[Delivered | Recalled] = [*delivered, *recalled]
     parts = list(known)

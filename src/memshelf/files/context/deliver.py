@@ -40,14 +40,18 @@ class Delivered:
 
 
 async def deliver(
-    mounts: Sequence[FileMount], cursors: MemoryCursors | None, limits: FileMemoryLimits
+    mounts: Sequence[FileMount],
+    cursors: MemoryCursors | None,
+    limits: FileMemoryLimits,
+    *,
+    seconds: float | None = None,
 ) -> tuple[Delivered, ...]:
     """Read every mount, render what is new within the budget, and advance `cursors` over what was rendered.
 
-    One entry a mount, in mount order. A store that fails does not fail the run.
+    One entry a mount, in mount order. A store that fails, or takes longer than `seconds`, does not fail the run.
     """
     cursors = cursors if cursors is not None else MemoryCursors()
-    read_ = await asyncio.gather(*(_snapshot(mount, cursors.get(mount.key)) for mount in mounts))
+    read_ = await asyncio.gather(*(_snapshot(mount, cursors.get(mount.key), seconds) for mount in mounts))
     blocks = layout([snapshot for snapshot in read_ if snapshot is not None], limits)
     delivered: list[Delivered] = []
     for mount, snapshot in zip(mounts, read_, strict=True):
@@ -65,9 +69,10 @@ async def deliver(
     return tuple(delivered)
 
 
-async def _snapshot(mount: FileMount, since: str | None) -> Snapshot | None:
+async def _snapshot(mount: FileMount, since: str | None, seconds: float | None) -> Snapshot | None:
     try:
-        return await read(mount, since)
+        async with asyncio.timeout(seconds):
+            return await read(mount, since)
     except Exception as error:  # noqa: BLE001  # stores are anyone's code; what cannot be read must not stop the run
         warn_of_failure(_log, mount.name, "read", error)
         return None
