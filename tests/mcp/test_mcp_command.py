@@ -18,6 +18,7 @@ from memshelf import DirectoryFileStore, Origin, SqliteFileStore
 from memshelf.cli import main
 
 COMMAND = [sys.executable, "-m", "memshelf", "mcp"]
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}
 SECONDS = 60
 
 
@@ -72,10 +73,9 @@ async def test_what_was_acknowledged_outlives_any_end(tmp_path, end):
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}
     arguments = {"memory": "user", "path": "a.md", "content": "kept"}
     try:
-        process.stdin.write(_line(id=1, method="initialize", params=client))
+        process.stdin.write(_line(id=1, method="initialize", params=CLIENT))
         process.stdin.write(_line(method="notifications/initialized"))
         process.stdin.write(b"nonsense\n\xff\xfe\n[]\n")  # what is no message is answered or skipped, and ends nothing
         process.stdin.write(
@@ -93,6 +93,28 @@ async def test_what_was_acknowledged_outlives_any_end(tmp_path, end):
     async with SqliteFileStore(tmp_path / "m.db") as store:
         assert (await store.read("a.md")).text == "kept"
         assert (await store.versions()).versions[0].origin.run_id.startswith("hand ")
+
+
+def test_a_client_that_no_longer_reads_leaves_no_traceback(tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "--memory", f"user={tmp_path}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        process.stdout.close()
+        process.stdin.write(_line(id=1, method="initialize", params=CLIENT))
+        process.stdin.close()
+        assert process.wait(SECONDS) == 0
+        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
 
 
 async def test_a_memory_may_be_read_only(tmp_path):

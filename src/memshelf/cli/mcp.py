@@ -107,7 +107,10 @@ def mcp(
     files += [_store(each, str(url), str(key)) for each in stores]
     # Python would wait for the thread that waits for the client. What was acknowledged is kept, as it is at a SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asyncio.run(_serve(files, [_records(each) for each in records], workspace))
+    try:
+        asyncio.run(_serve(files, [_records(each) for each in records], workspace))
+    except* BrokenPipeError:  # the client has gone, and nobody is left to tell
+        pass
 
 
 def _records(given: str) -> RecordMount:
