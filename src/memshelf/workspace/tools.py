@@ -68,8 +68,7 @@ WORKSPACE_TOOLS: Final[dict[WorkspaceToolKey, WorkspaceTool]] = {
             "search",
             "search_memory",
             False,
-            "Find entries of the long-term memory by what they are about. What fits an input is recalled with it "
-            "anyway; search for what else you need.",
+            "Find entries of the long-term memory by what they are about: those that you need and were not shown.",
         ),
         WorkspaceTool("forget", "forget_memory", True, "Remove an entry of the long-term memory for good."),
         WorkspaceTool(
