@@ -97,9 +97,7 @@ async def _erase(
         others = sorted(found.paths - {path})
         also = f", which also stood at {render.visible_line(', '.join(others))}," if others else ""
         count = render.counted(len(found.first) + len(found.last), "version")
-        confirmed(
-            f"Erase {shown}{also} with its whole history ({count}) for good?", as_json=as_json, instead="say --yes"
-        )
+        confirmed(f"Erase {shown}{also} with its whole history ({count}) for good?", as_json=as_json)
     if remove is not None:
         await remove()
         kept = found.kept

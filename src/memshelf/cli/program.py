@@ -42,13 +42,8 @@ class _Commands(click.Group):
 
     _homes = MappingProxyType(
         {
-            "files": (
-                "files",
-                "changes",
-                "history",
-                "archives",
-                "erase",
-            ),  # the others add their commands to the first one's
+            # The others add their commands to the first one's.
+            "files": ("files", "changes", "history", "archives", "erase"),
             "search": ("search",),
             "records": ("records", "record_transfer"),
             "workspace": ("workspace", "workspace_changes"),
