@@ -115,6 +115,22 @@ async def test_what_is_to_be_done_is_not_what_is_not(experiences):
     assert len({await experiences.learn(each) for each in lessons}) == len(lessons)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Don't always answer in lists.", "Don't answer in lists."),
+        ("Don't just translate, explain.", "Don't translate, explain."),
+        ("不一定要写测试。", "不要写测试。"),
+        ("不要默认用表格", "不要用表格"),
+        ("请假要写明日期", "假要写明日期"),
+        ("你的名字不要缩写", "的名字不要缩写"),
+        ("区别要写清楚", "区不要要写清楚"),
+    ],
+)
+async def test_a_word_that_changes_what_a_rule_means_makes_another_rule(experiences, one, other):
+    assert await experiences.learn(one) != await experiences.learn(other)
+
+
 async def test_what_was_said_to_hold_from_then_on_is_shown_whatever_the_question_and_the_newest_first(store):
     times = iter(datetime(2026, 11, 30, 12, second, tzinfo=UTC) for second in range(60))
     experiences = Experiences(store, embedder=None, clock=lambda: next(times))

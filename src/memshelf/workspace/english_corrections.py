@@ -150,7 +150,9 @@ ENGLISH: Final = CorrectionForms(
     reaction=r"^(?:no|nope|wrong)\b|\b(?:that|this|it)(?:'s| is) (?:still )?(?:wrong|incorrect|not (?:right|correct"
     r"|true))\b"
     rf"|^(?:(?:that|this|it){_IS} )?(?:way |much |far |a bit |still )*too {_WAY}",
-    puts=rf"\b(?:please|always|again|any ?more|ever|just|ok|okay|{_LASTING})\b,?|^(?:and|but|no|so),? ",
+    puts=rf"\b(?:please|again|any ?more|ever|{_LASTING})\b,?"
+    r"|(?<!n't )(?<!n’t )(?<!not )(?<!never )\b(?:always|just)\b,?"  # "don't always" is not "don't"
+    r"|^(?:and|but|no|ok(?:ay)?|so),? |,? ok(?:ay)?$",
     forbids=r"\b(?:don't|don’t|do not|dont|never|no|must not|mustn't|should not|shouldn't)\b",
     forbidden="don't",
 )
