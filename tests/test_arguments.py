@@ -65,6 +65,7 @@ RECORDS = RecordMount("records", InProcessRecordStore(embedder=None), "write")
         ("limits", lambda: FileMemoryCapability([FILES], limits=8_192)),
         ("origin", lambda: FileMemoryCapability([FILES], origin="ann")),
         ("limits", lambda: RecordMemoryCapability([RECORDS], limits=5)),
+        ("origin", lambda: RecordMemoryCapability([RECORDS], origin="ann")),
         ("config", lambda: WorkspaceCapability(Workspace("w"), True)),
         ("cwd", lambda: WorkspaceCapability(Workspace("w"), cwd=5)),
         ("origin", lambda: WorkspaceCapability(Workspace("w"), origin="ann")),

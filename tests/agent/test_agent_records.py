@@ -285,6 +285,18 @@ class _Plain:
         return result
 
 
+async def test_an_origin_says_for_whom_records_are_written_but_the_words_are_always_the_agents():
+    store = _store()
+    script = Script(record_call("add", text="likes tea"), "done")
+    memory = RecordMemoryCapability(
+        [RecordMount("facts", store, "write")], origin=Origin(principal_id="ann", kind="user")
+    )
+    await Agent(script.model, capabilities=[memory]).run("hi")
+    [record] = (await store.list(limit=5)).records
+    assert (record.origin.principal_id, record.origin.kind) == ("ann", "agent")
+    assert record.origin.run_id
+
+
 async def test_a_store_that_keeps_no_origins_works_as_well():
     store = _store()
     record = await store.add("likes tea")

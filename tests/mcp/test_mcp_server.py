@@ -311,6 +311,14 @@ async def test_a_history_tells_which_client_wrote(tmp_path):
         assert (await store.versions()).versions[0].origin.run_id == "mine"
 
 
+async def test_what_a_model_writes_is_an_agents_whatever_origin_the_server_has(records):
+    server = mcp_server((), [RecordMount("facts", records, "write")], origin=Origin(principal_id="ann", kind="user"))
+    async with Client(server) as client:
+        await client.call_tool("memory_record_add", {"memory": "facts", "text": "Ann drinks tea."})
+    [record] = (await records.list(limit=5)).records
+    assert (record.origin.principal_id, record.origin.kind) == ("ann", "agent")
+
+
 async def test_what_is_no_memory_is_refused(files, records, workspace):
     mount = FileMount("user", files, "write")
     with pytest.raises(ValueError, match="no memory"):

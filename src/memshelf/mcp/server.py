@@ -110,8 +110,8 @@ def mcp_server(
     `is_error` and the JSON that the tools give everywhere: code, message, and the file as it is now. Changes of one
     memory are made one after the other, in the order in which their calls came.
 
-    `origin` says whom changes are made for. Without a `run_id` of its own, a history tells which client wrote, by the
-    name that it gave itself, and a number for this server. Stores are not closed by the server.
+    `origin` says whom changes are made for; its kind is always `agent`. Without a `run_id` of its own, a history tells
+    which client wrote, by the name that it gave itself, and a number for this server. Stores are not closed by it.
 
     No memory, or two of one name, is a `ValueError`, and what is no mount a `TypeError`.
     """
@@ -160,7 +160,7 @@ class _Served:
         if twice := [name for name, count in Counter(self._names()).items() if count > 1]:
             raise ValueError(f"Two mounts are named {twice[0]}; each needs a name of its own.")
         self._file_limits, self._record_limits = file_limits, record_limits
-        self._origin = replace(origin, kind=origin.kind or "agent")
+        self._origin = replace(origin, kind="agent")
         self._number = uuid4().hex[:8]
         self._resources = FileResources(files)
         bound = [*file_tools(files, file_limits), *record_tools(records, record_limits)]

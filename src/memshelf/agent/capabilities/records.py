@@ -17,6 +17,7 @@ from memshelf.agent.events import MemoryRecallEvent, RecallDelivery
 from memshelf.arguments import checked_argument
 from memshelf.limits import RecordMemoryLimits
 from memshelf.mounted import distinct, offered
+from memshelf.origin import Origin
 from memshelf.records.context import recall
 from memshelf.records.instructions import RECORD_PARAMETERS, record_instructions
 from memshelf.records.mount import RecordMount
@@ -30,8 +31,8 @@ class RecordMemoryCapability(MemoryCapability):
 
     The model is told of each mount, gets the tools that some mount's access allows (`tools` narrows them), and sees at
     the first input of a run the records that are closest to it. They stand in the run's messages, as user content of
-    its own before the user's. What the model writes has origins of the kind `agent`. No mounts, bad mounts, two mounts
-    of one name and an unknown tool raise `ValueError` or `TypeError` here.
+    its own before the user's. `origin` says whom the changes are made for; its kind is always `agent`. No mounts, bad
+    mounts, two mounts of one name and an unknown tool raise `ValueError` or `TypeError` here.
 
     Recall delays a run by no more than `limits.recall_seconds`; a store that fails, or takes longer, is left out, and
     the run goes on. Only a store that blocks the event loop itself can hold it up. One object serves any number of
@@ -45,15 +46,18 @@ class RecordMemoryCapability(MemoryCapability):
         mounts: Sequence[RecordMount],
         *,
         limits: RecordMemoryLimits | None = None,
+        origin: Origin | None = None,
         tools: Collection[RecordToolKey] | None = None,
     ) -> None:
         self._limits = checked_argument("limits", limits, RecordMemoryLimits, None) or RecordMemoryLimits()
         self._mounts = distinct(mounts, RecordMount, "RecordMemoryCapability")
+        checked_argument("origin", origin, Origin, None)
         on_offer = offered(self._mounts, selected(tools))
+        calls = RecordCalls(self._mounts, self._limits, origin or Origin())
         super().__init__(
             (mount.name for mount in self._mounts),
             record_instructions(self._mounts, on_offer),
-            toolset(RecordCalls(self._mounts, self._limits), on_offer, RECORD_PARAMETERS, id="memshelf-records"),
+            toolset(calls, on_offer, RECORD_PARAMETERS, id="memshelf-records"),
         )
 
     @override
