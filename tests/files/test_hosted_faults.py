@@ -38,7 +38,7 @@ class Place:
 
     def __init__(self, proxy, client, key, store_id, kind):
         self.proxy, self.client, self.key, self.store_id = proxy, client, key, store_id
-        options = {"timeout": 30.0, "most_answer_bytes": 1_000_000}
+        options = {"timeout": 30.0, "max_answer_bytes": 1_000_000}
         self.store = kind(proxy.url, key, store_id, **options)
         self.other = MemoryStoreFileStore(URL, key, store_id, client=client)
 

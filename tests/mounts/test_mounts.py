@@ -8,7 +8,7 @@ import pytest
 
 from memshelf import MemoryStoreError
 from memshelf.limits import StoreLimits
-from memshelf.mounts.mount import Mount, mount_path, require_mountable
+from memshelf.mounts.mount import StoreMount, mount_path, require_mountable
 from memshelf.mounts.note import prompt_note
 
 ID = "memstore_01a229b482327302b4457a16f9d03738"
@@ -47,7 +47,7 @@ def test_a_session_mounts_each_store_once_and_not_too_many():
         assert refused.value.code == "invalid_value"
 
 
-def mounted(**fields: object) -> Mount:
+def mounted(**fields: object) -> StoreMount:
     defaults = {
         "store_id": ID,
         "access": "read_write",
@@ -56,7 +56,7 @@ def mounted(**fields: object) -> Mount:
         "description": "",
         "path": "/mnt/memory/notes-d03738",
     }
-    return Mount(**{**defaults, **fields})
+    return StoreMount(**{**defaults, **fields})
 
 
 def test_a_session_without_mounts_is_told_nothing():

@@ -598,9 +598,9 @@ def test_sessions_are_listed_last_used_first_with_name_and_preview(tmp_path):
     new, old, empty = SessionLog.list_sessions(tmp_path)
     assert (new.session_id, new.name, new.preview) == ("new", None, "x" * 119 + "…")
     assert (old.session_id, old.name, old.preview) == ("old", "Tea and coffee", "第一个问题")
-    assert (empty.session_id, empty.preview, empty.bytes) == ("empty", "", 0)
-    assert (new.updated - old.updated).total_seconds() == 1
-    assert new.bytes == (tmp_path / "new.jsonl").stat().st_size
+    assert (empty.session_id, empty.preview, empty.size) == ("empty", "", 0)
+    assert (new.updated_at - old.updated_at).total_seconds() == 1
+    assert new.size == (tmp_path / "new.jsonl").stat().st_size
 
 
 @pytest.mark.parametrize("directory", ["loop", "x" * 5_000])

@@ -83,7 +83,7 @@ def test_a_session_that_cannot_be_read_is_listed_without_what_is_in_it_and_a_war
     _failing(monkeypatch, "pread", first=True)
     (info,) = SessionLog.list_sessions(log.directory)
     assert (info.session_id, info.name, info.preview) == ("s1", None, "")
-    assert info.bytes == os.path.getsize(log.path)
+    assert info.size == os.path.getsize(log.path)
     assert "Session s1" in caplog.text
     assert "Input/output error" in caplog.text
 

@@ -20,6 +20,7 @@ from memshelf.cli.memory import disk_path, origin
 from memshelf.cli.serve import chosen_data, data_option, database_option, engine_of
 from memshelf.errors import ErrorCode, MemoryStoreError
 from memshelf.limits import FileFormat, StoreLimits
+from memshelf.mounted import Json
 from memshelf.service.data import has_data
 
 if TYPE_CHECKING:
@@ -30,10 +31,9 @@ if TYPE_CHECKING:
 
     HostedFiles: TypeAlias = MemoryStoreFileStore | PlatformFileStore
 
-__all__ = ["Api", "Json", "extension", "hosted", "memory_argument", "store_argument"]
+__all__ = ["Api", "extension", "hosted", "memory_argument", "store_argument"]
 
 Params = ParamSpec("Params")
-Json = dict[str, Any]  # JSON has many types
 
 _FORMAT = FileFormat(max_file_bytes=StoreLimits().content_bytes, path_bytes=StoreLimits().path_bytes - 1)
 _LOCAL = "http://memshelf.local"

@@ -9,8 +9,9 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.changes import content_of, content_option
 from memshelf.cli.command import CommandGroup, TextCommand, confirmed, json_option, text, yes_option
-from memshelf.cli.hosted import Api, Json, extension, hosted, memory_argument, store_argument
+from memshelf.cli.hosted import Api, extension, hosted, memory_argument, store_argument
 from memshelf.errors import MemoryStoreError
+from memshelf.mounted import Json
 
 __all__ = ["memories"]
 

@@ -256,7 +256,7 @@ async def verify(data: str | None, database: str | None, store: str | None, head
       memshelf verify memstore_0199 --data ./data --json
     """
     if head is not None and store is None:
-        raise click.UsageError("--head is one store's: say which STORE.")
+        raise click.UsageError("--head is one store's: say which STORE_ID.")
     async with opened_engine(data, database) as engine:
         store_ids = await every_store(engine)
         if store is not None and store not in store_ids:

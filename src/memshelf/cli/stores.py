@@ -16,7 +16,8 @@ from memshelf.cli.command import (
     text,
     yes_option,
 )
-from memshelf.cli.hosted import Api, Json, extension, hosted, store_argument
+from memshelf.cli.hosted import Api, extension, hosted, store_argument
+from memshelf.mounted import Json
 
 __all__ = ["stores"]
 

@@ -67,8 +67,8 @@ def list_(threads: str, *, as_json: bool) -> None:
                         "thread": each.session_id,
                         "name": each.name,
                         "preview": each.preview,
-                        "updated": each.updated.isoformat(),
-                        "bytes": each.bytes,
+                        "updated_at": each.updated_at.isoformat(),
+                        "size": each.size,
                     }
                     for each in found
                 ]
@@ -76,7 +76,7 @@ def list_(threads: str, *, as_json: bool) -> None:
         )
     else:
         rows = [
-            (each.session_id, times.shown(each.updated), str(each.bytes), each.name or each.preview) for each in found
+            (each.session_id, times.shown(each.updated_at), str(each.size), each.name or each.preview) for each in found
         ]
         render.table(
             rows,

@@ -30,7 +30,7 @@ def utc(time: datetime) -> str:
 
 
 def here(text: str | None, hint: str) -> datetime:
-    """The same in the local time zone, whose days "yesterday" means; now for `None`."""
+    """As `parsed`, but in the local time zone, whose days "yesterday" means; now for `None`."""
     time = parsed(text, hint) if text is not None else datetime.now(UTC)
     try:
         return time.astimezone(LOCAL)

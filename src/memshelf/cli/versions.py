@@ -9,7 +9,7 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.command import CommandGroup, asynchronous, confirmed, json_option, limit_option, yes_option
 from memshelf.cli.history import show_diff
-from memshelf.cli.hosted import Api, Json, extension, hosted, store_argument
+from memshelf.cli.hosted import Api, extension, hosted, store_argument
 from memshelf.cli.serve import (
     data_option,
     database_option,
@@ -19,6 +19,7 @@ from memshelf.cli.serve import (
     retention_of,
 )
 from memshelf.errors import MemoryStoreError
+from memshelf.mounted import Json
 from memshelf.stores import retention as stored
 from memshelf.stores.shelf import Shelf
 

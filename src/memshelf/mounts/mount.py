@@ -10,20 +10,20 @@ from typing import Literal, TypeAlias
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
 
-__all__ = ["Access", "Mount", "mount_path", "require_mountable"]
+__all__ = ["MountAccess", "StoreMount", "mount_path", "require_mountable"]
 
-Access: TypeAlias = Literal["read_write", "read_only"]
+MountAccess: TypeAlias = Literal["read_write", "read_only"]
 
 _ROOT = "/mnt/memory"
 _TAIL = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class StoreMount:
     """A store as a session sees it. Name and description, and so the path, are those of the time it was mounted."""
 
     store_id: str
-    access: Access
+    access: MountAccess
     instructions: str | None
     name: str
     description: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memshelf.mounts.mount import Mount
+from memshelf.mounts.mount import StoreMount
 from memshelf.untrusted import encode
 
 __all__ = ["prompt_note"]
@@ -15,7 +15,7 @@ _ACCESS = {
 }
 
 
-def prompt_note(mounts: Sequence[Mount]) -> str:
+def prompt_note(mounts: Sequence[StoreMount]) -> str:
     """The note for these mounts, `""` for none. What people wrote stands in it as JSON with `<`, `>` and `&` escaped,
     so that it cannot pass for a part of the note itself."""
     if not mounts:

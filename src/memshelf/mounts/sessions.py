@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from memshelf.errors import MemoryStoreError
-from memshelf.mounts.mount import Access, Mount, mount_path, require_mountable
+from memshelf.mounts.mount import MountAccess, StoreMount, mount_path, require_mountable
 from memshelf.storage.ids import askable, from_micros, micros
 from memshelf.storage.transaction import Row, Transaction
 from memshelf.stores.catalogue import select_store
@@ -33,7 +33,7 @@ class Attachment:
     """A store to mount in a new session."""
 
     store_id: str
-    access: Access = "read_write"
+    access: MountAccess = "read_write"
     instructions: str | None = None
 
 
@@ -49,7 +49,7 @@ class Session:
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None
-    mounts: tuple[Mount, ...]
+    mounts: tuple[StoreMount, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Sessions:
 
         return await self._shelf.engine.write(insert)
 
-    async def _mounted(self, transaction: Transaction, attachments: Sequence[Attachment]) -> list[Mount]:
+    async def _mounted(self, transaction: Transaction, attachments: Sequence[Attachment]) -> list[StoreMount]:
         # The stores are locked, in one order, so that none is archived or deleted between the check and the mount.
         stores = {}
         for store_id in sorted(each.store_id for each in attachments):
@@ -145,7 +145,7 @@ class Sessions:
                 raise MemoryStoreError("store_archived", f"resources: the memory store {store_id} is archived.")
             stores[store_id] = store
         return [
-            Mount(
+            StoreMount(
                 store_id=each.store_id,
                 access=each.access,
                 instructions=each.instructions,
@@ -301,7 +301,7 @@ def _check_text(field: str, text: str) -> None:
         raise MemoryStoreError("invalid_value", f"{field}: it has 1 to {_MOST_CHARS} characters of text.")
 
 
-async def _mounts(transaction: Transaction, session_ids: Sequence[str]) -> dict[str, tuple[Mount, ...]]:
+async def _mounts(transaction: Transaction, session_ids: Sequence[str]) -> dict[str, tuple[StoreMount, ...]]:
     """What each of the sessions mounts, in order."""
     if not session_ids:
         return {}
@@ -311,9 +311,9 @@ async def _mounts(transaction: Transaction, session_ids: Sequence[str]) -> dict[
         f"WHERE session_id IN ({marks}) ORDER BY session_id, position",
         *session_ids,
     )
-    mounts: dict[str, tuple[Mount, ...]] = {}
+    mounts: dict[str, tuple[StoreMount, ...]] = {}
     for session_id, store_id, access, instructions, name, description, path in rows:
-        mount = Mount(
+        mount = StoreMount(
             store_id=store_id,
             access=access,
             instructions=instructions,
@@ -325,7 +325,7 @@ async def _mounts(transaction: Transaction, session_ids: Sequence[str]) -> dict[
     return mounts
 
 
-def _session(row: Row, mounts: tuple[Mount, ...]) -> Session:
+def _session(row: Row, mounts: tuple[StoreMount, ...]) -> Session:
     id, agent_id, version, environment_id, title, metadata, status, created_at, updated_at, archived_at = row
     return Session(
         id=id,

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from memshelf.errors import MemoryStoreError
 from memshelf.limits import StoreLimits
-from memshelf.mounts.mount import Access
+from memshelf.mounts.mount import MountAccess
 from memshelf.storage.ids import Mint, askable, from_micros
 from memshelf.storage.transaction import Engine, Transaction
 from memshelf.stores.lifecycle import SessionStatus
@@ -27,7 +27,7 @@ class Caller:
     key_id: str
     workspace_id: str
     session_id: str | None = None
-    mounts: Mapping[str, Access] | None = None
+    mounts: Mapping[str, MountAccess] | None = None
     user: str | None = None
 
 

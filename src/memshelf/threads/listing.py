@@ -23,13 +23,14 @@ _RENAMED = b'"renamed"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
-    """One session: `name` is what `rename` gave it, `preview` how the user began, `updated` when its file changed."""
+    """One session: `name` is what `rename` gave it, `preview` how the user began, `updated_at` when its file changed,
+    and `size` how many bytes that has."""
 
     session_id: str
     name: str | None
     preview: str
-    updated: datetime
-    bytes: int
+    updated_at: datetime
+    size: int
 
 
 def inspect(directory: str) -> list[SessionInfo]:
@@ -42,7 +43,7 @@ def inspect(directory: str) -> list[SessionInfo]:
         return []
     except OSError as error:
         raise MemoryStoreError("unavailable", f"{directory}: {error.strerror}.") from error
-    return sorted(found, key=lambda info: (info.updated, info.session_id), reverse=True)
+    return sorted(found, key=lambda info: (info.updated_at, info.session_id), reverse=True)
 
 
 def _info(entry: os.DirEntry[str]) -> SessionInfo | None:
@@ -68,8 +69,8 @@ def _info(entry: os.DirEntry[str]) -> SessionInfo | None:
         session_id=session_id,
         name=name,
         preview=preview,
-        updated=datetime.fromtimestamp(status.st_mtime, UTC),
-        bytes=status.st_size,
+        updated_at=datetime.fromtimestamp(status.st_mtime, UTC),
+        size=status.st_size,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from memshelf.files.model import Version
-from memshelf.mounts.mount import Mount
+from memshelf.mounts.mount import StoreMount
 from memshelf.mounts.sessions import Session
 from memshelf.origin import Origin
 from memshelf.service.dialect import Dialect
@@ -100,7 +100,7 @@ def _key(id: str, dialect: Dialect) -> Json:
     return {"type": "user_actor", "user_id": id} if dialect.zhipu else {"type": "api_actor", "api_key_id": id}
 
 
-def mount(value: Mount) -> Json:
+def mount(value: StoreMount) -> Json:
     return {
         "type": "memory_store",
         "memory_store_id": value.store_id,

@@ -94,13 +94,13 @@ class Connection:
         headers: Mapping[str, str] = ANTHROPIC_HEADERS,
         client: httpx2.AsyncClient | None = None,
         timeout: float = 30.0,
-        most_answer_bytes: int = 67_108_864,
+        max_answer_bytes: int = 67_108_864,
     ) -> None:
         self._base = server_address(base_url)
         checked_argument("timeout", timeout, float, int)
-        checked_argument("most_answer_bytes", most_answer_bytes, int)
-        if timeout <= 0 or most_answer_bytes < 1:
-            raise ValueError("timeout and most_answer_bytes are over 0.")
+        checked_argument("max_answer_bytes", max_answer_bytes, int)
+        if timeout <= 0 or max_answer_bytes < 1:
+            raise ValueError("timeout and max_answer_bytes are over 0.")
         self._key = server_key(api_key)
         self._headers = {
             **checked_argument("headers", headers, Mapping),
@@ -111,7 +111,7 @@ class Connection:
         self._given = checked_argument("client", client, httpx2.AsyncClient, None)
         self._own: httpx2.AsyncClient | None = None
         self._timeout = timeout
-        self._most = most_answer_bytes
+        self._most = max_answer_bytes
 
     async def aclose(self) -> None:
         """Close the connections, unless the client was given."""

@@ -58,7 +58,7 @@ class MemoryStoreFileStore(Closes):
 
     `api_key` is sent to `base_url` and nowhere else: redirects are not followed, and no error or log has it. Give a
     `client` for proxies, certificates and the like; it is not closed by `aclose`. A request takes at most `timeout`
-    seconds, and an answer at most `most_answer_bytes`. Use a store from one event loop.
+    seconds, and an answer at most `max_answer_bytes`. Use a store from one event loop.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class MemoryStoreFileStore(Closes):
         client: httpx2.AsyncClient | None = None,
         format: FileFormat | None = None,
         timeout: float = 30.0,
-        most_answer_bytes: int = 67_108_864,
+        max_answer_bytes: int = 67_108_864,
         mint: Mint | None = None,
     ) -> None:
         self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
         self._connection = Connection(
-            base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
+            base_url, api_key, headers=headers, client=client, timeout=timeout, max_answer_bytes=max_answer_bytes
         )
         name = _askable(checked_id("store", store))
         self._root = f"/v1/memshelf/memory_stores/{quote(name, safe='')}/files"

@@ -61,11 +61,11 @@ class PlatformFileStore(Closes):
         client: httpx2.AsyncClient | None = None,
         format: FileFormat | None = None,
         timeout: float = 30.0,
-        most_answer_bytes: int = 67_108_864,
+        max_answer_bytes: int = 67_108_864,
     ) -> None:
         self.format = checked_argument("format", format, FileFormat, None) or FileFormat()
         self._connection = Connection(
-            base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
+            base_url, api_key, headers=headers, client=client, timeout=timeout, max_answer_bytes=max_answer_bytes
         )
         self._server = Memories(self._connection, checked_id("store", store))
         self._descriptions: dict[str, str | None] = {}
