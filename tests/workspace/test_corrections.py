@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
 import pytest
 
+from memshelf.workspace.chinese_corrections import CHINESE
 from memshelf.workspace.corrections import correction_in
+from memshelf.workspace.english_corrections import ENGLISH
 
 REPLIES = [
     json.loads(line)
@@ -261,6 +264,11 @@ def test_of_many_replies_most_corrections_are_seen_and_hardly_anything_else(part
     assert sum(seen) / sum(each["correction"] for each in replies) >= 0.85
 
 
+@pytest.mark.parametrize(("said", "pattern"), [*ENGLISH.examples, *CHINESE.examples])
+def test_each_pattern_finds_what_it_is_for(said, pattern):
+    assert re.search(pattern, said, re.IGNORECASE)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -279,6 +287,7 @@ def test_of_many_replies_most_corrections_are_seen_and_hardly_anything_else(part
         "怎么又用英文了？",
         "Can you stop summarizing everything at the end?",
         "Why do you keep using var?",
+        "Who told you to change the schema?",
         "don't 加注释 please",
         "谢谢，图很好看。不过以后配色别用红色。",
     ],

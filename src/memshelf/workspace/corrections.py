@@ -6,9 +6,11 @@ Few false alarms matter more than all corrections: what is taken for one is show
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING
 
-from memshelf.workspace.chinese_corrections import CHINESE
-from memshelf.workspace.english_corrections import ENGLISH
+if TYPE_CHECKING:
+    from memshelf.workspace.correction_forms import CorrectionForms
 
 __all__ = ["correction_in", "is_lasting", "rule_in"]
 
@@ -26,7 +28,6 @@ _QUOTED = re.compile(
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\w)[^.!?。！？\n]*)*[.!?。！？]*")
 _QUESTION = re.compile(r"[?？][\"'”」)]*\s*$")
 _BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff]) | (?=[\u4e00-\u9fff])")
-_FORMS = (ENGLISH, CHINESE)
 
 
 def correction_in(text: str) -> str | None:
@@ -47,30 +48,39 @@ def correction_in(text: str) -> str | None:
 
 def is_lasting(lesson: str) -> bool:
     """Whether somebody says that it holds from then on: "from now on", 以后."""
-    return any(forms.lasting.search(lesson) for forms in _FORMS)
+    return any(forms.lasting.search(lesson) for forms in _forms())
 
 
 def rule_in(lesson: str) -> str:
     """The rule, however it is put: without "please" and "from now on", and with one word for "never" and "don't"."""
-    for forms in _FORMS:
+    for forms in _forms():
         lesson = forms.forbids.sub(f" {forms.forbidden} ", forms.puts.sub(" ", lesson))
     return _BETWEEN_CHINESE.sub("", " ".join(lesson.split()))
+
+
+@cache
+def _forms() -> tuple[CorrectionForms, ...]:
+    # To compile the patterns takes longer than all else that a workspace loads, and few workspaces learn.
+    from memshelf.workspace.chinese_corrections import CHINESE
+    from memshelf.workspace.english_corrections import ENGLISH
+
+    return ENGLISH, CHINESE
 
 
 def _corrects(sentence: str) -> bool:
     said = _QUOTED.sub("□", sentence[:_LESSON_CHARS]).replace("’", "'").strip()
     bare = said.rstrip(".!。！?？ ")
-    for forms in _FORMS:
+    for forms in _forms():
         bare = forms.leads.sub("", bare)
     told = bare
-    for forms in _FORMS:
+    for forms in _forms():
         told = forms.asks.sub("", told)
-    if told == bare and (_QUESTION.search(sentence) or any(forms.none.search(bare) for forms in _FORMS)):
+    if told == bare and (_QUESTION.search(sentence) or any(forms.none.search(bare) for forms in _forms())):
         return False
-    if any(forms.corrects.search(told) for forms in _FORMS):
+    if any(forms.corrects.search(told) for forms in _forms()):
         return True
-    return any(forms.instructs.search(told) for forms in _FORMS) and not any(
-        forms.once.search(told) for forms in _FORMS
+    return any(forms.instructs.search(told) for forms in _forms()) and not any(
+        forms.once.search(told) for forms in _forms()
     )
 
 
@@ -86,7 +96,7 @@ def _lesson(sentences: list[str]) -> str | None:
 
 
 def _teaches(text: str) -> bool:
-    for forms in _FORMS:
+    for forms in _forms():
         text = forms.reaction.sub("", text)
     return _weight(text) >= _SHORTEST
 
