@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from pathlib import Path
 
 import asyncpg
@@ -75,3 +76,7 @@ async def postgres_commit(dsn: str) -> float:
         return await median_async(lambda each: insert.fetch(*_values(each)), _ROUNDS)
     finally:
         await connection.close()
+
+
+if __name__ == "__main__":
+    print(sqlite_commit(Path(sys.argv[1])))

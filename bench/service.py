@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import statistics
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +17,7 @@ from bench.hosted import Filled, content, empty_endpoint, fill, new_database, se
 from bench.load import Load, drive, request
 from bench.measure import Ratio, show, show_figures
 from bench.raw import postgres_commit, sqlite_commit
+from bench.slow_disk import available, slow_disk
 
 __all__ = ["run"]
 
@@ -25,6 +28,8 @@ DEPTHS = (0, 1, 4, 12)
 
 _SECONDS = 2.0
 _ROUNDS = 5
+_SYNCS = (1, 5)
+"""How many milliseconds a sync takes longer on a slower disk."""
 _OPTIONS = ("--log-level", "warning")  # as the empty endpoint logs no requests either
 
 
@@ -53,11 +58,37 @@ async def run(place: Path) -> None:
         finally:
             server.stop()
     show("Service, durable updates over HTTP", ratios)
+    if available():
+        for milliseconds in _SYNCS:
+            with slow_disk(milliseconds):
+                slower = await _on_slow_disk(place / f"{milliseconds}-ms")
+            show(f"Service, durable updates over HTTP where a sync takes {milliseconds} ms longer", slower)
     show_figures(
         f"Service, every operation over HTTP, {SMALL:,} memories",
         ("engine", "operation", "clients", "requests", "p50", "p95", "p99"),
         figures,
     )
+
+
+async def _on_slow_disk(place: Path) -> list[Ratio]:
+    """Durable updates on both engines. What is measured is in processes of its own, which the disk is slow for."""
+
+    async def sqlite_raw(each: int) -> float:
+        command = [sys.executable, "-m", "bench.raw", str(place / f"raw-{each}.db")]
+        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    filled = await fill(_sqlite(place), _paths(SMALL))
+    with service(filled.where, *_OPTIONS) as port:
+        ratios = await _updates("SQLite", port, filled, sqlite_raw)
+    if programs() is not None:
+        server = PostgresServer(durable=True)
+        try:
+            filled = await fill(("--database", await new_database(server, "memshelf_bench")), _paths(SMALL))
+            with service(filled.where, *_OPTIONS) as port:
+                ratios += await _updates("PostgreSQL", port, filled, lambda _: postgres_commit(server.dsn))
+        finally:
+            server.stop()
+    return ratios
 
 
 async def _updates(engine: str, port: int, filled: Filled, raw: Callable[[int], Awaitable[float]]) -> list[Ratio]:
