@@ -247,7 +247,7 @@ async def test_a_workspace_that_hangs_does_not_keep_a_run_from_its_answer(caplog
         async def list(self):
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("memshelf.workspace.reached._SECONDS", 0.01)
+    monkeypatch.setattr("memshelf.workspace.deadline._SECONDS", 0.01)
     script = Script("one")
     hanging = Workspace.on(lambda user: Hanging(), "alice", embedder=None)
     messages = await harness(script, [_capability(hanging)], "Which tea?")
@@ -712,7 +712,7 @@ async def test_every_request_of_a_long_session_begins_with_the_one_before_it(wor
 
 async def test_an_embedder_that_hangs_costs_a_run_the_meaning_and_not_its_memory(tmp_path, monkeypatch, caplog):
     pytest.importorskip("numpy")
-    monkeypatch.setattr("memshelf.workspace.reached._FOR_MEANING", 0.05)
+    monkeypatch.setattr("memshelf.workspace.deadline._FOR_MEANING", 0.05)
 
     class Hanging:
         model, version, dimension = "hanging", "1", 4

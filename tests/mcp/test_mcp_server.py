@@ -200,7 +200,7 @@ async def test_a_workspace_that_hangs_costs_nothing_else(files, workspace, monke
     async def hangs(*_args, **_options):
         await asyncio.sleep(60)
 
-    monkeypatch.setattr("memshelf.workspace.reached._SECONDS", 0.01)
+    monkeypatch.setattr("memshelf.workspace.deadline._SECONDS", 0.01)
     monkeypatch.setattr(workspace, "freeze_snapshots", hangs)
     await files.write("a.md", "one", expected=None, origin=BY)
     async with Client(mcp_server([FileMount("user", files, "read")], [], workspace)) as client:

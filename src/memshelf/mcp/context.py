@@ -11,8 +11,8 @@ from memshelf.files.mount import FileMount
 from memshelf.limits import FileMemoryLimits, RecordMemoryLimits
 from memshelf.records.context import Recalled, recall
 from memshelf.records.mount import RecordMount
+from memshelf.workspace.deadline import before_deadline
 from memshelf.workspace.instructions import frozen_block, recall_block
-from memshelf.workspace.reached import reached
 
 if TYPE_CHECKING:
     from memshelf.workspace.workspace import Workspace
@@ -56,9 +56,11 @@ async def context(
 async def _workspace(workspace: Workspace | None, about: str) -> list[str]:
     if workspace is None:
         return []
-    outcome, snapshot = await reached(workspace.freeze_snapshots(query=about))
+    outcome, snapshot = await before_deadline(workspace.freeze_snapshots(query=about))
     if snapshot is None:
         return [f"The workspace is not shown here ({outcome})."]
-    _, recalled = await reached(workspace.get_relevant_memories(about, _ENTRIES)) if about.strip() else ("", None)
+    _, recalled = (
+        await before_deadline(workspace.get_relevant_memories(about, _ENTRIES)) if about.strip() else ("", None)
+    )
     shown = [frozen_block(workspace.user_id, snapshot.text())]
     return [*shown, recall_block(recalled)] if recalled else shown

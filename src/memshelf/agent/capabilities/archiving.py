@@ -11,7 +11,7 @@ from pydantic_ai import ModelMessage, TextContent, TextPart, UserPromptPart
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.agent.capabilities.said import user_said
 from memshelf.origin import Origin
-from memshelf.workspace.reached import reason
+from memshelf.workspace.deadline import reason
 from memshelf.workspace.workspace import Workspace
 
 __all__ = ["archive_turn", "learn_from", "newest_turns", "spoken"]

@@ -14,8 +14,8 @@ from pydantic_ai.models import Model
 from memshelf.agent.capabilities.message_shape import ModelMessageShape
 from memshelf.errors import MemoryStoreError
 from memshelf.origin import Origin
+from memshelf.workspace.deadline import reason
 from memshelf.workspace.extraction import EXTRACTION_INSTRUCTIONS, extracted, extraction_request
-from memshelf.workspace.reached import reason
 from memshelf.workspace.workspace import Workspace
 
 __all__ = ["Extractions"]

@@ -35,8 +35,8 @@ from memshelf.origin import Origin
 from memshelf.threads.rows import strings
 from memshelf.untrusted import size
 from memshelf.workspace.config import WorkspaceMemoryConfig
+from memshelf.workspace.deadline import before_deadline
 from memshelf.workspace.instructions import frozen_block, frozen_in, recall_block, workspace_guide
-from memshelf.workspace.reached import reached
 from memshelf.workspace.tools import WORKSPACE_TOOLS
 from memshelf.workspace.workspace import Workspace
 
@@ -167,7 +167,7 @@ class WorkspaceCapability(SingleCapability):
 
     async def _freeze(self, about: str) -> str | None:
         config = self._config
-        _, snapshot = await reached(self.workspace.freeze_snapshots(cwd=self._cwd, query=about))
+        _, snapshot = await before_deadline(self.workspace.freeze_snapshots(cwd=self._cwd, query=about))
         if snapshot is None:
             return None
         shown = snapshot.text(
@@ -195,7 +195,7 @@ class WorkspaceCapability(SingleCapability):
             return
         before = _surfaced(request_context.messages)
         surfaced = set(before)
-        outcome, recalled = await reached(self.workspace.get_relevant_memories(query, limit, surfaced))
+        outcome, recalled = await before_deadline(self.workspace.get_relevant_memories(query, limit, surfaced))
         files = sorted(surfaced - before)
         block = recall_block(recalled) if recalled else ""
         if recalled:

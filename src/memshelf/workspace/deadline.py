@@ -1,4 +1,4 @@
-"""A workspace that a conversation waits for: not for long, and not at the cost of the conversation."""
+"""The deadline by which a conversation goes on without its workspace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memshelf.errors import MemoryStoreError
 from memshelf.records.context import RecallOutcome
 from memshelf.records.deadline import WORDS_FROM
 
-__all__ = ["reached", "reason"]
+__all__ = ["before_deadline", "reason"]
 
 Answer = TypeVar("Answer")
 
@@ -24,7 +24,7 @@ _FOR_MEANING = 4
 _LOG = logging.getLogger(__name__)
 
 
-async def reached(call: Awaitable[Answer]) -> tuple[RecallOutcome, Answer | None]:
+async def before_deadline(call: Awaitable[Answer]) -> tuple[RecallOutcome, Answer | None]:
     """What a workspace answers in time. A failure is logged, and the conversation goes on without."""
     # An embedder that hangs must not cost a conversation its standing rules.
     before = WORDS_FROM.set(asyncio.get_running_loop().time() + _FOR_MEANING)
