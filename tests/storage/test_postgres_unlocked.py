@@ -203,6 +203,19 @@ async def test_a_script_that_reads_after_its_change_or_says_not_what_it_rests_on
     assert await words(engine) == ["a", "b", "without", "c"]
 
 
+async def test_a_script_that_changes_one_thing_twice_is_given_a_lock(engine):
+    await add(engine, Adding("a"))
+
+    async def insert(transaction, _):
+        await transaction.change(("INSERT INTO words (word, number) VALUES ($2, $1)", (7, "wrong")), of="seven")
+        await transaction.change(("UPDATE words SET word = $2 WHERE number = $1", (7, "right")), of="seven")
+
+    script = Adding("b", then=insert)
+    await add(engine, script)
+    assert script.locks == ["", "FOR NO KEY UPDATE"]
+    assert await words(engine) == ["a", "b", "right"]
+
+
 async def test_a_change_that_the_database_refuses_leaves_nothing_behind(engine):
     await add(engine, Adding("a"))
     with pytest.raises(asyncpg.UniqueViolationError):
