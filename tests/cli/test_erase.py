@@ -44,7 +44,7 @@ def test_a_file_is_erased_with_all_its_versions_and_names(files):
     assert files("verify").text.startswith("Intact: 5 versions")
     assert files("view", "keep.md").text == "Likes tea."
     again = files("erase", "old/diary.md", "--yes", code=1)
-    assert "error: not_found: The history knows of nothing at old/diary.md; nothing changed." in again.err
+    assert "nothing at old/diary.md: it is erased already, or was never there.\n" in again.err
 
 
 def test_it_is_told_as_a_document(files):
@@ -153,6 +153,37 @@ def test_a_memory_of_a_service_is_erased_with_all_its_versions(run, memories):
     erased = memories("erase", "/old.md", "--yes", "--json").json
     assert (len(erased["versions"]), erased["paths"]) == (2, ["/old.md"])
     assert "The history knows of nothing at /old.md" in memories("erase", "/old.md", "--yes", code=1).err
+
+
+def test_a_path_is_erased_without_reading_the_history_of_other_memories(memories, monkeypatch):
+    from memshelf.cli.hosted import Api
+
+    asked, items = [], Api.items
+
+    def heard(self, path, **query):
+        asked.append(path.rpartition("/")[2])
+        return items(self, path, **query)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Api, "items", heard)
+        assert memories("erase", "/old.md", "--yes").text == "Erased /old.md (3 versions)\n"
+    assert "memory_versions" not in asked
+
+
+def test_on_a_server_without_a_history_by_path_it_is_found_among_all_versions(memories, monkeypatch):
+    from contextlib import asynccontextmanager
+
+    from memshelf.cli.hosted import Api
+
+    @asynccontextmanager
+    async def plain(self, store):
+        yield object()
+
+    monkeypatch.setattr(Api, "files", plain)
+    memories("delete", "/old.md", "--yes")
+    assert "stands at /old.md now" not in memories("erase", "/diary.md", "--yes").err
+    assert not _holds("data/memshelf.db", _SECRET)
+    assert "nothing at /diary.md: it is erased already" in memories("erase", "/diary.md", "--yes", code=1).err
 
 
 def test_a_memory_that_is_deleted_is_erased_by_its_id(run, memories):

@@ -174,6 +174,22 @@ def test_a_store_is_searched_listed_as_it_was_and_what_an_author_wrote_is_undone
     assert at("stores", "undo", notes, "--since", since, "--yes", ok=False).code == 2
 
 
+def test_who_finds_or_undoes_nothing_on_a_terminal_is_told(run, terminal):
+    run("keys", "create", "--data", "data")
+    run("stores", "create", "Notes", "--data", "data")
+    run("files", "create", "a.md", "tea", "--memory", "a.db")
+    since = ("--since", "2026-01-01", "--yes", "--data", "data")
+    for args, said in (
+        (("stores", "search", "Notes", "coffee", "--data", "data"), "Nothing was found."),
+        (("files", "grep", "coffee", "--memory", "a.db"), "Nothing was found."),
+        (("stores", "undo", "Notes", "--session", "sesn_0", *since), "There was nothing to undo."),
+    ):
+        shown = terminal(*args)
+        shown.until(said)
+        assert shown.end() == 0
+    assert run("stores", "search", "Notes", "coffee", "--data", "data").err == ""
+
+
 def test_a_place_is_named_and_only_one(run, monkeypatch):
     assert "--url URL with --key KEY, or --data DIR" in run("stores", "list").err
     assert run("stores", "list", "--url", "http://x").code == 2

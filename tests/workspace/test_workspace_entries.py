@@ -202,16 +202,42 @@ async def test_a_rejection_stays_with_the_user_with_whom_it_began(directory):
     assert await workspace.candidates() == []
 
 
+class Meanwhile(InProcessFileStore):
+    """A store in which something else happens right after the next read."""
+
+    then = None
+
+    async def read(self, path):
+        found, then, self.then = await super().read(path), self.then, None
+        if then is not None:
+            await then()
+        return found
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+async def test_a_candidate_that_is_rewritten_at_that_very_moment_is_promoted_as_it_is_then(confirmed):
+    store = Meanwhile()
+    workspace = Workspace.on(lambda user: store, embedder=None)
+    if confirmed:
+        await workspace.write_memory_entry("Tea", "Drinks green tea.", "user")
+    file = await workspace.write_memory_entry("Tea", "Drinks oolong.", "user", source="auto")
+    store.then = lambda: workspace.write_memory_entry("Tea", "Drinks oolong, cold.", "user", source="auto")
+    kept = await workspace.promote(file)
+    assert (kept == file) is not confirmed
+    assert (await workspace.read_entry(kept)).content == "Drinks oolong, cold."
+    assert [each.source for each in await workspace.list_entries()] == ["confirmed"]
+
+
+async def test_a_candidate_that_is_rejected_at_that_very_moment_is_not_promoted():
+    store = Meanwhile()
+    workspace = Workspace.on(lambda user: store, embedder=None)
+    file = await workspace.write_memory_entry("Tea", "Drinks oolong.", "user", source="auto")
+    store.then = lambda: workspace.reject(file)
+    await refused("not_found", workspace.promote(file))
+    assert await workspace.list_entries() == []
+
+
 async def test_a_candidate_that_is_promoted_at_that_very_moment_is_not_rejected():
-    class Meanwhile(InProcessFileStore):
-        then = None
-
-        async def read(self, path):
-            found, then, self.then = await super().read(path), self.then, None
-            if then is not None:
-                await then()
-            return found
-
     store = Meanwhile()
     workspace = Workspace.on(lambda user: store, embedder=None)
     file = await workspace.write_memory_entry("Tea", "Drinks oolong.", "user", source="auto")

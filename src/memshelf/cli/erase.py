@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -92,7 +92,9 @@ async def _erase(
         if found.kept:
             places = render.visible_line(", ".join(sorted(found.kept)))
             raise MemoryStoreError("not_found", f"What stood at {path} stands at {places} now; erase that.")
-        raise MemoryStoreError("not_found", f"The history knows of nothing at {path}; nothing changed.")
+        raise MemoryStoreError(
+            "not_found", f"The history knows of nothing at {path}: it is erased already, or was never there."
+        )
     if not yes:
         others = sorted(found.paths - {path})
         also = f", which also stood at {render.visible_line(', '.join(others))}," if others else ""
@@ -216,7 +218,7 @@ async def erase_memory(api: Api, store: str, memory: str, *, yes: bool, as_json:
     found = await _erase(
         path,
         lambda version: version.file == by_id if by_id is not None else version.path == path,
-        partial(_hosted_history, api, place, by_id),
+        partial(_by_id, api, place, by_id) if by_id is not None else partial(_by_path, api, place, path),
         partial(api.delete_memory, place, current) if current is not None else None,
         lambda version: api.change("POST", f"{place}/memory_versions/{quote(version, safe='')}/redact", {}),
         yes=yes,
@@ -225,8 +227,17 @@ async def erase_memory(api: Api, store: str, memory: str, *, yes: bool, as_json:
     _show({"memory": memory}, path, found, as_json=as_json)
 
 
-async def _hosted_history(api: Api, store: str, memory_id: str | None) -> list[_Held]:
-    """The versions of one memory, or of all: no server finds them by a path."""
+async def _by_path(api: Api, store: str, path: str) -> list[_Held]:
+    """The versions of what stood at a path; of all, from a server that finds none by a path."""
+    async with api.files(store) as files:
+        if isinstance(files, HistoryFileStore):
+            found = await _history(files, path.removeprefix("/"))
+            return [replace(each, path=f"/{each.path}") if each.path is not None else each for each in found]
+    return await _by_id(api, store, None)
+
+
+async def _by_id(api: Api, store: str, memory_id: str | None) -> list[_Held]:
+    """The versions of one memory, or of all."""
     return [
         _Held(
             each["id"], each["memory_id"], each["path"], each["operation"] == "deleted", each["redacted_at"] is not None

@@ -142,6 +142,8 @@ async def grep(
     for match in found["matches"]:
         place = f"{render.paint(render.visible_line(match['path']), 'magenta')}:{match['line']}"
         render.line(f"{place}:{render.visible(match['text'])}")
+    if not found["matches"]:
+        render.empty("Nothing was found.")
     if found["truncated"]:
         render.note(f"Only the first {limit} lines are shown; see --limit.")
 
@@ -173,8 +175,7 @@ def _show_listing(listed: Json, *, as_json: bool) -> None:
     rows = [[each["path"], "", "", render.counted(each["files"], "file")] for each in listed["directories"]]
     rows += [[each["path"], str(each["size"]), each["version"], each["description"] or ""] for each in listed["files"]]
     if not rows:
-        if render.on_terminal():
-            render.note("The memory is empty.")
+        render.empty("The memory is empty.")
     elif render.on_terminal():  # a version leaves no room for the description, and people rarely need it
         rows = [[path, size, description] for path, size, _, description in rows]
         render.table(rows, header=("PATH", "SIZE", "DESCRIPTION"), right=(1,))

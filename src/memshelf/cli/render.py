@@ -25,6 +25,7 @@ __all__ = [
     "columns",
     "counted",
     "document",
+    "empty",
     "line",
     "note",
     "on_terminal",
@@ -97,6 +98,12 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
+def empty(said: str) -> None:
+    """Tell a person at a terminal, and no program, that a listing has no lines."""
+    if on_terminal():
+        note(said)
+
+
 def counted(count: int, what: str) -> str:
     """`1 file`, `2 files`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
@@ -155,7 +162,7 @@ def table(
             line("\t".join(row))
         return
     if not rows:
-        note(nothing)
+        empty(nothing)
         return
     widths = [max(map(columns, column)) for column in zip(header, *rows, strict=True)]
     widest = widths[-1]

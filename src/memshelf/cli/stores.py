@@ -199,6 +199,8 @@ async def search(api: Api, store: str, query: str, *, limit: int, prefix: str, a
             render.line(place)
         else:
             render.line(f"{place}:{hit['line']}:{render.visible_line(hit['excerpt'])}")
+    if not found["data"]:
+        render.empty("Nothing was found.")
 
 
 @stores.command()
@@ -251,6 +253,8 @@ async def undo(
         shown = each["memory"]["path"] if each["memory"] is not None else each["memory_id"]
         reason = f": {each['reason']}" if each["reason"] else ""
         render.line(render.visible_line(f"{each['outcome']}\t{shown}{reason}").replace("\\t", "\t"))
+    if not undone["data"]:
+        render.empty("There was nothing to undo.")
 
 
 @stores.command()

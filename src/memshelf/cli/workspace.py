@@ -159,9 +159,9 @@ def _show_rules(place: Workspace, found: Sequence[RuleFile]) -> None:
     for each in shown:
         render.note(f"--- {render.visible_line(each.where)}")
         render.show(each.text)
-    if not found and render.on_terminal():
+    if not found:
         where = render.visible_line(str(place.root))
-        render.note(f"There are no rules. Write some into AGENTS.md in {where}.")
+        render.empty(f"There are no rules. Write some into AGENTS.md in {where}.")
 
 
 @workspace.command()
@@ -194,8 +194,8 @@ def users(directory: str, *, as_json: bool) -> None:
         return
     for user in found:
         render.line(render.visible_line(user))
-    if not found and render.on_terminal():
-        render.note(f"There are no users in {render.visible_line(directory)}.")
+    if not found:
+        render.empty(f"There are no users in {render.visible_line(directory)}.")
 
 
 def _show(entries: Sequence[EntryInfo], nothing: str, *, as_json: bool) -> None:

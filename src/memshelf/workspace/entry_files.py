@@ -30,16 +30,20 @@ class EntryFiles:
         self._index = index
         self._turns = Turns()
 
-    async def write(self, draft: EntryDraft, origin: Origin) -> str:
-        """Store an entry in its own file, or in a new one, and answer the file's name."""
+    async def write(self, draft: EntryDraft, origin: Origin, candidate: FileText | None = None) -> str:
+        """Store an entry in its own file, or in a new one, and answer the file's name.
+
+        With the `candidate` that the draft was made from, `version_mismatch` when its file is not as it was.
+        """
         await self._catalogue.refresh(hurried=True)
         own, current = self._own(draft), None
         if own and (current := await find_text(self._store, self._catalogue.path_of(own[0]))) is None:
             await self._catalogue.refresh()  # somebody moved it a moment ago
             own = self._own(draft)
         for file in chain(own, file_names(draft.memory_type, draft.title)):
+            its = candidate is not None and self._catalogue.path_of(file) == candidate.path
             async with self._turns.of(file):
-                if await self._write_at(file, draft, origin, current):
+                if await self._write_at(file, draft, origin, candidate if its else current, once=its):
                     return file
             current = None
         raise MemoryStoreError("already_exists", "Other files have all the names that this entry could have.")
@@ -50,10 +54,12 @@ class EntryFiles:
         known.sort(key=lambda each: each.source, reverse=True)  # a confirmed entry before a candidate
         return [each.file for each in known if draft.source in (each.source, "confirmed")]
 
-    async def _write_at(self, file: str, draft: EntryDraft, origin: Origin, current: FileText | None) -> bool:
+    async def _write_at(
+        self, file: str, draft: EntryDraft, origin: Origin, current: FileText | None, *, once: bool = False
+    ) -> bool:
         """Write the entry and its row, if the file is free or its own; `False` when it is another's.
 
-        `current` is what the file was seen to hold, which the write itself checks.
+        `current` is what the file was seen to hold, which the write itself checks; `once` writes over nothing else.
         """
         path = self._catalogue.path_of(file)
         for attempt in range(TRIES):
@@ -75,7 +81,7 @@ class EntryFiles:
                     version, shown = await self._index.update_with(row, write, origin)
             except MemoryStoreError as error:
                 unseen = not attempt and error.code == "invalid_path"
-                if unseen or overtaken(error, path):
+                if not once and (unseen or overtaken(error, path)):
                     await give_way(attempt)
                     continue
                 raise
@@ -117,21 +123,31 @@ class EntryFiles:
 
     async def promote(self, file: str, origin: Origin) -> str:
         """Confirm a candidate, and answer the name of its file from now on."""
-        entry = await self.read(file)
-        if entry.source == "confirmed":
-            return entry.file
-        draft = EntryDraft(entry.title, entry.description, entry.memory_type, entry.content, "confirmed")
-        kept = await self.write(draft, origin)
-        if kept != entry.file:
-            await self.delete(entry.file, origin)
-        return kept
-
-    async def delete(self, file: str, origin: Origin, *, candidate: bool = False) -> None:
-        """Remove an entry and its row. `not_found`; `version_mismatch` when it was changed at that very moment;
-        `write_unconfirmed` when words of it may be left in the index, or in what the next process begins with;
-        `conflict` where a `candidate` is wanted and it is none."""
         path = self._catalogue.path_of(file)
-        current = await (self._store.read(path) if candidate else find(self._store, path))
+        for attempt in range(TRIES):
+            seen = await self._store.read(path)
+            entry = read_entry_file(self._catalogue.file_of(path), seen.text)
+            if entry.source == "confirmed":
+                return entry.file
+            draft = EntryDraft(entry.title, entry.description, entry.memory_type, entry.content, "confirmed")
+            try:
+                kept = await self.write(draft, origin, seen)
+                if kept != entry.file:
+                    await self.delete(entry.file, origin, seen)
+            except MemoryStoreError as error:
+                if error.code != "version_mismatch":
+                    raise
+                await give_way(attempt)  # it says something else by now
+            else:
+                return kept
+        raise MemoryStoreError("conflict_retries_exhausted", f"Other writers kept changing {file}; nothing changed.")
+
+    async def delete(self, file: str, origin: Origin, seen: FileText | None = None, *, candidate: bool = False) -> None:
+        """Remove an entry and its row. `not_found`; `version_mismatch` when it is not as it was `seen`, or was changed
+        at that very moment; `write_unconfirmed` when words of it may be left in the index, or in what the next process
+        begins with; `conflict` where a `candidate` is wanted and it is none."""
+        path = self._catalogue.path_of(file)
+        current = seen or await (self._store.read(path) if candidate else find(self._store, path))
         if candidate and current is not None and read_entry_file(file, current.text).source != "auto":
             raise MemoryStoreError("conflict", "This entry is confirmed; forget it instead of rejecting it.")
         if current is not None:

@@ -25,27 +25,36 @@ async def open_memory_store(
     client: httpx2.AsyncClient | None = None,
     format: FileFormat | None = None,
     timeout: float = 30.0,  # noqa: ASYNC109  # it is that of each request of the store
+    most_answer_bytes: int = 67_108_864,
 ) -> MemoryStoreFileStore | PlatformFileStore:
     """Ask the server, with up to two requests, and answer with the store that makes the most of it.
 
     `unknown_memory` when it has no such store; `forbidden`, `unavailable`.
     """
-    connection = Connection(base_url, api_key, headers=headers, client=client, timeout=timeout)
+    connection = Connection(
+        base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
+    )
     named = quote(store, safe="", errors="replace")
+    kind: type[MemoryStoreFileStore | PlatformFileStore] = MemoryStoreFileStore
     try:
         await connection.ask(f"/v1/memory_stores/{named}", lambda answer: answer)
         try:
             await connection.ask(f"/v1/memshelf/memory_stores/{named}/files/changes", lambda answer: answer)
         except RefusedError:  # it has nothing there
-            return PlatformFileStore(
-                base_url, api_key, store, headers=headers, client=client, format=format, timeout=timeout
-            )
+            kind = PlatformFileStore
     except RefusedError as refused:
         if refused.code == "not_found":
             raise MemoryStoreError("unknown_memory", f"The server has no memory store {store}.") from None
         raise refused.plainly() from None
     finally:
         await connection.aclose()
-    return MemoryStoreFileStore(
-        base_url, api_key, store, headers=headers, client=client, format=format, timeout=timeout
+    return kind(
+        base_url,
+        api_key,
+        store,
+        headers=headers,
+        client=client,
+        format=format,
+        timeout=timeout,
+        most_answer_bytes=most_answer_bytes,
     )
