@@ -151,14 +151,12 @@ async def test_there_are_never_more_sessions_than_a_number(host, visitor, monkey
     assert (await first.get("/stores")).url.path == "/console/stores"
 
 
-async def test_wrong_keys_cannot_be_tried_without_end(host, visitor):
+async def test_wrong_keys_of_somebody_else_lock_nobody_out(host, visitor):
+    """Behind a proxy, all have one address; and no key can be guessed."""
     browser = visitor()
-    for _ in range(20):
+    for _ in range(30):
         assert (await browser.sign_in("msk_guess")).status == 401
-    page = await browser.sign_in(host.key)
-    assert (page.status, page.answer.headers["retry-after"]) == (429, "5")
-    host.now += 5
-    assert (await browser.sign_in(host.key)).url.path == "/console/stores"
+    assert (await visitor().sign_in(host.key)).url.path == "/console/stores"
 
 
 async def test_a_form_needs_the_token_of_its_session(host, browser):

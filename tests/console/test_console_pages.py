@@ -8,6 +8,7 @@ import pytest
 from visiting import Browser, Host
 
 from memshelf.console.app import PAGES
+from memshelf.console.text import path_query
 from memshelf.errors import MemoryStoreError
 from memshelf.service.config import Rate, ServiceConfig
 
@@ -361,10 +362,51 @@ async def test_what_one_session_wrote_is_undone_after_it_was_shown(host, browser
     assert [each["path"] for each in now["data"]] == ["/tea.md"]
     page = await browser.get(f"/stores/{store}/undo?kind=session&actor=sesn_nobody&since=2026-01-01")
     assert "nothing to undo" in page.text
-    page = await browser.get(f"/stores/{store}/undo?kind=user&actor=ana&since=2026-01-01")
-    assert "cannot be listed" in page.text
-    assert "nothing to undo" in (await browser.send({"sure": "yes"})).text
     assert (await browser.get(f"/stores/{store}/undo?kind=key&actor=x&since=never")).status == 400
+
+
+async def test_what_one_user_wrote_is_listed_and_undone(host, browser, monkeypatch):
+    """No parameter of the API lists it: it is picked from pages of all versions."""
+    monkeypatch.setattr("memshelf.console.routes.history._A_PAGE", 2)
+    monkeypatch.setattr("memshelf.console.routes.history._MOST_READ", 2)
+    user = "ana <b>\u202e&'"
+    store = await host.store()
+    for name in "abcdef":
+        await host.memory(store, f"/{name}.md")
+    await host.memory_of(user, store, "/planted.md")
+    for name in "gh":
+        await host.memory(store, f"/{name}.md")
+    asked = path_query(kind="user", actor=user, since="2026-01-01")
+    for tab in ("history", "undo"):
+        page = await browser.get(f"/stores/{store}/{tab}?{asked}")
+        assert page.text.count("/planted.md") == 1
+        assert "/a.md" not in page.text
+    await browser.send({"sure": "yes"})
+    left = await host.call("GET", f"/v1/memory_stores/{store}/memories")
+    assert [each["path"] for each in left["data"]] == [f"/{name}.md" for name in "abcdefgh"]
+    other = path_query(kind="user", actor="bob", since="2026-01-01")
+    page = await browser.get(f"/stores/{store}/undo?{other}")
+    assert "There may be more." in page.text
+    assert f"/console/stores/{store}/history?{other}" in page.links
+    page = await browser.get(f"/stores/{store}/history?{other}")
+    seen = 1
+    while "none among these" in page.text:
+        [older] = [link for link in page.links if "&page=" in link and "lang=" not in link]
+        page, seen = await browser.get(older), seen + 1
+    assert (seen, "There are no such changes." in page.text) == (3, True)
+    assert f"/console/stores/{store}/history?{other}" in page.links
+
+
+async def test_the_last_page_of_a_list_leads_to_the_first_when_all_on_it_is_gone(host, browser, monkeypatch):
+    monkeypatch.setattr("memshelf.console.routes.memories._A_PAGE", 2)
+    store = await host.store()
+    made = [await host.memory(store, f"/{name}.md") for name in "abc"]
+    page = await browser.get(f"/stores/{store}")
+    [following] = [link for link in page.links if "page=" in link and "lang=" not in link]
+    await host.call("DELETE", f"/v1/memory_stores/{store}/memories/{made[-1]['id']}")
+    page = await browser.get(following)
+    assert "There are no memories here." in page.text
+    assert "First page" in page.text
 
 
 async def test_search_sessions_and_verification(host, browser):

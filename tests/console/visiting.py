@@ -13,11 +13,13 @@ from urllib.parse import urlencode
 import httpx2
 
 from memshelf.console.app import Console
+from memshelf.origin import Origin
 from memshelf.service.accounts import Accounts
 from memshelf.service.app import create_app
 from memshelf.service.config import ServiceConfig
 from memshelf.service.state import ServiceState
 from memshelf.storage.sqlite_engine import SqliteEngine
+from memshelf.stores.memories import Memories
 from memshelf.stores.shelf import Shelf
 
 ORIGIN = "http://shelf.example"
@@ -30,7 +32,8 @@ class Host:
         self.now = 1_000.0
         self._engine = SqliteEngine(place / "memshelf.db", recreate=False)
         self.accounts = Accounts(self._engine)
-        state = ServiceState(Shelf(self._engine), config or ServiceConfig(key_seconds=0))
+        self._shelf = Shelf(self._engine)
+        state = ServiceState(self._shelf, config or ServiceConfig(key_seconds=0))
         self.app = create_app(state, {"/console": self._console})
         self.key = ""
         self._clients: list[httpx2.AsyncClient] = []
@@ -61,6 +64,11 @@ class Host:
     async def memory(self, store: str, path: str, content: str = "x", key: str | None = None) -> Any:
         body = {"path": path, "content": content}
         return await self.call("POST", f"/v1/memory_stores/{store}/memories?view=full", body, key=key)
+
+    async def memory_of(self, user: str, store: str, path: str) -> None:
+        """A memory that a user made, as on the command line of the service's machine."""
+        memories = Memories(self._shelf, await self.accounts.workspace("default"), store)
+        await memories.create(path, "x", origin=Origin(principal_id=user))
 
     async def write(self, store: str, memory: str, content: str, key: str | None = None) -> Any:
         body = {"content": content}

@@ -18,7 +18,7 @@ from memshelf.console.form import FormError, from_here, read_form
 from memshelf.console.language import LANGUAGES, chosen
 from memshelf.console.page import ROOT, STATIC, Page, Visit, templates
 from memshelf.console.routes import access, history, memories, reading, stores, versions
-from memshelf.console.signed_in import Attempts, Sessions
+from memshelf.console.signed_in import Sessions
 
 __all__ = ["PAGES", "Console"]
 
@@ -54,7 +54,6 @@ class Console:
     def __init__(self, api: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self.api = api
         self.sessions = Sessions(clock)
-        self.attempts = Attempts(clock)
         self.templates = templates()
         routes = [Route(each.path, self._endpoint(each), methods=each.methods) for each in PAGES]
         self._router = Router(

@@ -7,12 +7,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["Attempts", "Session", "Sessions"]
+__all__ = ["Session", "Sessions"]
 
 IDLE_SECONDS = 1_800.0
 WHOLE_SECONDS = 43_200.0
 _MOST_SESSIONS = 1_000
-_MOST_ADDRESSES = 10_000
 
 
 @dataclass(slots=True)
@@ -63,27 +62,3 @@ class Sessions:
     @staticmethod
     def _over(session: Session, now: float) -> bool:
         return now - session.seen >= IDLE_SECONDS or now - session.began >= WHOLE_SECONDS
-
-
-class Attempts:
-    """How often somebody at an address may sign in with a wrong key: `burst` times, and again after `seconds` each."""
-
-    def __init__(self, clock: Callable[[], float], burst: int = 20, seconds: float = 5.0) -> None:
-        self._clock = clock
-        self._burst = burst
-        self._seconds = seconds
-        self._failed: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def wait(self, address: str) -> float:
-        """The seconds until the next attempt is looked at; 0 when it may be now."""
-        return max(0.0, (self._count(address) - self._burst + 1) * self._seconds)
-
-    def failed(self, address: str) -> None:
-        self._failed[address] = self._count(address) + 1, self._clock()
-        self._failed.move_to_end(address)
-        while len(self._failed) > _MOST_ADDRESSES:
-            self._failed.popitem(last=False)
-
-    def _count(self, address: str) -> float:
-        count, at = self._failed.get(address, (0.0, 0.0))
-        return max(0.0, count - (self._clock() - at) / self._seconds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from hmac import compare_digest
-from math import ceil
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -41,18 +40,12 @@ async def _sign_in(visit: Visit) -> Response:
     expected = visit.request.cookies.get(_SIGNING_IN, "")
     if not expected or not compare_digest(visit.form.get("token").encode(), expected.encode()):
         return _asked(visit, back, 403, "stale")
-    address = visit.request.client.host if visit.request.client is not None else ""
-    if wait := visit.console.attempts.wait(address):
-        response = _asked(visit, back, 429, "too_many")
-        response.headers["retry-after"] = str(ceil(wait))
-        return response
     key = visit.form.get("key").strip()
     if not key.isascii() or not key.isprintable() or not key:
         return _asked(visit, back, 401, "unknown")
     try:
         await Api(visit.console.api, key).get("memory_stores", limit=1)
     except KeyRefusedError:
-        visit.console.attempts.failed(address)
         return _asked(visit, back, 401, "unknown")
     except RefusedError as refusal:
         if refusal.status == 403:
