@@ -15,6 +15,11 @@ def _holds(path: str, text: str) -> bool:
     return any(text.encode() in each.read_bytes() for each in Path().glob(f"{path}*") if each.is_file())
 
 
+def _rows(path: str, query: str) -> list[tuple]:
+    with sqlite3.connect(path) as database:
+        return database.execute(query).fetchall()
+
+
 @pytest.fixture
 def files(run, monkeypatch):
     monkeypatch.setenv("MEMSHELF_MEMORY", "user.db")
@@ -104,6 +109,17 @@ def test_who_was_stopped_in_the_midst_erases_the_rest_by_the_same_path(files, mo
     assert not _holds("user.db", "diary.md")
 
 
+def test_who_was_killed_before_the_last_bytes_were_gone_removes_them_by_running_it_again(files, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("memshelf.storage.sqlite_writer.Writer._sweep", lambda self, connection: False)
+        patched.setattr("memshelf.storage.sqlite_connection.PATIENCE", 0.05)
+        for _ in ("what stood elsewhere", "what stood here"):
+            files("erase", "old/diary.md", "--yes", code=3)
+    assert _rows("user.db", "SELECT wanted - done FROM erasures") != [(0,)]
+    assert "it is erased already, or was never there" in files("erase", "old/diary.md", "--yes", code=1).err
+    assert _rows("user.db", "SELECT wanted - done FROM erasures") == [(0,)]
+
+
 def test_many_versions_are_erased(files):
     for number in range(45):
         files("append", "old/diary.md", f"line {number}")
@@ -116,11 +132,6 @@ def test_a_directory_keeps_no_history_and_says_what_to_do(run, files):
     refused = files("erase", "a.md", "--yes", "--memory", "notes", code=2)
     assert "notes is a directory, which keeps no history: `memshelf files rm` deletes" in refused.err
     assert "old/ is a directory" in files("erase", "old", "--yes", code=1).err
-
-
-def _rows(query: str) -> list[tuple]:
-    with sqlite3.connect("data/memshelf.db") as database:
-        return database.execute(query).fetchall()
 
 
 @pytest.fixture
@@ -146,7 +157,7 @@ def test_a_memory_of_a_service_is_erased_with_all_its_versions(run, memories):
     assert memories("erase", "/old.md", "--yes").text == "Erased /old.md (3 versions)\n"
     assert not _holds("data/memshelf.db", _SECRET)
     assert not _holds("data/memshelf.db", "/old.md")
-    assert _rows("SELECT path FROM file_versions WHERE path IS NOT NULL") == [("keep.md",)]
+    assert _rows("data/memshelf.db", "SELECT path FROM file_versions WHERE path IS NOT NULL") == [("keep.md",)]
     assert run("stores", "verify", "Notes").code == 0
     memories("create", "/old.md", "again marmalade")
     memories("delete", "/old.md", "--yes")
@@ -192,3 +203,19 @@ def test_a_memory_that_is_deleted_is_erased_by_its_id(run, memories):
     assert memories("erase", id, "--yes").text == f"Erased {id} (3 versions)\n"
     assert not _holds("data/memshelf.db", _SECRET)
     assert "Nothing" not in memories("view", "/keep.md").text
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_the_last_bytes_of_a_memory_go_when_it_is_erased_again(run, memories, monkeypatch, by_id):
+    versions = run("versions", "list", "Notes", "--memory", "/old.md", "--json").json["versions"]
+    named = versions[0]["memory_id"] if by_id else "/old.md"
+    with monkeypatch.context() as patched:
+        patched.setattr("memshelf.storage.sqlite_writer.Writer._sweep", lambda self, connection: False)
+        patched.setattr("memshelf.storage.sqlite_connection.PATIENCE", 0.05)
+        for _ in versions:
+            memories("erase", named, "--yes", code=3)
+            if by_id:
+                break
+    assert _rows("data/memshelf.db", "SELECT wanted - done FROM erasures") != [(0,)]
+    memories("erase", named, "--yes", code=0 if by_id else 1)
+    assert _rows("data/memshelf.db", "SELECT wanted - done FROM erasures") == [(0,)]

@@ -29,6 +29,7 @@ __all__: list[str] = []
 
 _AT_ONCE = 20
 _PAGE = 1_000
+_FEW = 50
 _OUT_OF_REACH = "Not erased: exports, backups, what chats and logs have shown, and other files that say the same."
 
 
@@ -79,15 +80,21 @@ async def _erase(
     path: str,
     named: Callable[[_Held], bool],
     history: Callable[[], Awaitable[Sequence[_Held]]],
+    newest: Callable[[], Awaitable[Sequence[_Held]]],
     remove: Callable[[], Awaitable[Any]] | None,
     redact: Callable[[str], Awaitable[Any]],
     *,
     yes: bool,
     as_json: bool,
 ) -> _Doomed:
-    """Ask, `remove` what stands at the path, and `redact` every version of what stood there."""
+    """Ask, `remove` what stands at the path, and `redact` every version of what stood there. Where nothing is left to
+    redact, one of the `newest` versions is redacted again: that removes what a process that was killed has left."""
     found = _doomed(await history(), named, path)
     shown = render.visible_line(path)
+    if not found.first and not found.last:
+        again = next((each.id for each in await newest() if each.redacted), None)
+        if again is not None:
+            await redact(again)
     if not found.files:
         if found.kept:
             places = render.visible_line(", ".join(sorted(found.kept)))
@@ -110,10 +117,7 @@ async def _erase(
             for start in range(0, len(versions), _AT_ONCE):
                 await _all(redact, versions[start : start + _AT_ONCE])
     except MemoryStoreError as error:
-        error.add_note(
-            f"{shown} is deleted, and not all of it erased. Run the command again; if it finds nothing more,"
-        )
-        error.add_note(f"redact version {found.last[-1]} again, which removes the last bytes.")
+        error.add_note(f"{shown} is deleted, and not all of it erased. Run the command again.")
         raise
     return found
 
@@ -168,6 +172,7 @@ async def erase(memory: str, path: str, *, by: str, yes: bool, as_json: bool) ->
             path,
             lambda version: version.path == path,
             partial(_history, store, path),
+            partial(_history, store, None, _FEW),
             remove,
             partial(store.redact, by=by),
             yes=yes,
@@ -176,15 +181,15 @@ async def erase(memory: str, path: str, *, by: str, yes: bool, as_json: bool) ->
     _show({"memory": memory}, path, found, as_json=as_json)
 
 
-async def _history(store: HistoryFileStore, path: str) -> list[_Held]:
+async def _history(store: HistoryFileStore, path: str | None, most: int | None = None) -> list[_Held]:
     found: list[_Held] = []
     cursor = None
     while True:
-        page = await store.versions(path, limit=_PAGE, cursor=cursor)
+        page = await store.versions(path, limit=most or _PAGE, cursor=cursor)
         for each in page.versions:
             redacted = each.redacted_at is not None
             found.append(_Held(each.id, each.file_id, each.path, each.operation == "deleted", redacted))
-        if (cursor := page.next_cursor) is None:
+        if (cursor := page.next_cursor) is None or len(found) == most:
             return found
 
 
@@ -219,6 +224,7 @@ async def erase_memory(api: Api, store: str, memory: str, *, yes: bool, as_json:
         path,
         lambda version: version.file == by_id if by_id is not None else version.path == path,
         partial(_by_id, api, place, by_id) if by_id is not None else partial(_by_path, api, place, path),
+        partial(_by_id, api, place, by_id, _FEW),
         partial(api.delete_memory, place, current) if current is not None else None,
         lambda version: api.change("POST", f"{place}/memory_versions/{quote(version, safe='')}/redact", {}),
         yes=yes,
@@ -236,11 +242,11 @@ async def _by_path(api: Api, store: str, path: str) -> list[_Held]:
     return await _by_id(api, store, None)
 
 
-async def _by_id(api: Api, store: str, memory_id: str | None) -> list[_Held]:
+async def _by_id(api: Api, store: str, memory_id: str | None, most: int | None = None) -> list[_Held]:
     """The versions of one memory, or of all."""
     return [
         _Held(
             each["id"], each["memory_id"], each["path"], each["operation"] == "deleted", each["redacted_at"] is not None
         )
-        async for each in api.items(f"{store}/memory_versions", memory_id=memory_id)
+        async for each in api.items(f"{store}/memory_versions", most=most, memory_id=memory_id)
     ]
