@@ -101,6 +101,26 @@ async def test_signing_in_again_ends_the_session_before(host, browser):
     assert stale.get("memshelf_console") == before
 
 
+async def test_whoever_has_two_tabs_open_signs_in_on_either(host, visitor):
+    browser = visitor()
+    first = await browser.get("/sign-in?back=/console/stores/new")
+    second = await browser.get("/sign-in")
+    fields = [(name, host.key if name == "key" else value) for name, value in first.form().fields]
+    assert (await browser.post("/console/sign-in", fields)).url.path == "/console/stores/new"
+    fields = [(name, "" if name == "key" else value) for name, value in second.form().fields]
+    assert (await browser.post("/console/sign-in", fields)).url.path == "/console/stores"
+    assert len(host.console.sessions._sessions) == 1
+
+
+@pytest.mark.parametrize("brought", ["x", "a" * 44, '"><script>alert(1)</script>' + "a" * 16])
+async def test_a_token_that_no_form_had_is_replaced(visitor, brought):
+    browser = visitor()
+    browser.client.cookies.set("memshelf_console_form", brought, domain="shelf.example", path="/console")
+    page = await browser.get("/sign-in")
+    assert len(page.field("token")) == 43
+    assert page.field("token") != brought
+
+
 async def test_signing_out_ends_the_session_for_good(host, browser):
     kept = browser.client.cookies.get("memshelf_console")
     out = next(each for each in browser.page.forms if each.action.endswith("/sign-out"))
@@ -130,6 +150,10 @@ async def test_what_was_typed_is_shown_when_the_session_has_ended(host, browser)
     page = await browser.send({"path": "/a.md", "content": "an hour's <b>work</b>"})
     assert page.status == 401
     assert "an hour's <b>work</b>" in page.text
+    await browser.sign_in(host.key)
+    await browser.get(f"/stores/{store}/settings")
+    host.now += IDLE_SECONDS
+    assert "What we know." in (await browser.send({"description": "What we know."})).text
     assert await host.versions(store) == []
 
 

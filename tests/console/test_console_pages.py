@@ -70,6 +70,32 @@ async def test_metadata_is_patched_by_what_was_changed(host, browser):
     assert "a" not in stored
 
 
+async def test_settings_overwrite_only_what_was_changed_here(host, browser):
+    store = await host.store(" Notes ", description="one\r\ntwo", metadata={"a": "1\r2"})
+    await browser.get(f"/stores/{store}/settings")
+    first = browser.page.form()
+    await browser.send()
+    body = {"name": "Theirs", "metadata": {"late": "stays"}}
+    await host.call("POST", f"/v1/memory_stores/{store}", body)
+    page = await browser.post(
+        first.action, [*((name, "x" * 300 if name == "name" else value) for name, value in first.fields)]
+    )
+    assert page.status == 400
+    page = await browser.send({"name": "Notes"})
+    assert page.status == 200
+    stored = await host.call("GET", f"/v1/memory_stores/{store}")
+    assert (stored["name"], stored["description"]) == ("Theirs", "one\r\ntwo")
+    assert stored["metadata"] == {"a": "1\r2", "late": "stays"}
+
+
+@pytest.mark.parametrize("known", ["", "[", "[]", "1", '{"metadata": 1}', '{"metadata": {"a": 1}}', "[" * 100_000])
+async def test_a_form_that_was_tampered_with_is_no_crash(host, browser, known):
+    store = await host.store()
+    await browser.get(f"/stores/{store}/settings")
+    assert (await browser.send({"known": known, "description": "New."})).status == 200
+    assert (await host.call("GET", f"/v1/memory_stores/{store}"))["description"] == "New."
+
+
 async def test_a_store_is_deleted_when_its_name_or_id_is_typed(host, browser):
     for name, typed in (("Old plans", "Old plans"), ("\u202eodd", None)):
         store = await host.store(name)
@@ -331,6 +357,20 @@ async def test_the_history_is_filtered(host, browser, monkeypatch):
     assert page.status == 400
     assert "RFC 3339" in page.text
     assert 'value="yesterday&lt;b&gt;"' in page.html
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+async def test_a_time_that_is_none_in_utc_is_no_crash(host, browser, time):
+    store = await host.store()
+    for asked in (f"history?{path_query(since=time, until=time)}", f"moment?{path_query(time=time)}"):
+        assert (await browser.get(f"/stores/{store}/{asked}")).status == 200
+
+
+async def test_a_comparison_with_nothing_leads_to_the_history(host, browser):
+    store = await host.store()
+    for asked in ("", "?from=memver_0", "?to="):
+        page = await browser.get(f"/stores/{store}/diff{asked}")
+        assert (page.status, page.url.path) == (200, f"/console/stores/{store}/history")
 
 
 async def test_the_store_as_it_was(host, browser):

@@ -154,7 +154,7 @@ def _same(one: str, other: str) -> bool:
 
 def _kept(visit: Visit) -> str:
     """What somebody typed that is not to be lost, whatever became of the form."""
-    return visit.form.get("content") if visit.form is not None else ""
+    return visit.form.get("content") or visit.form.get("description") if visit.form is not None else ""
 
 
 async def _static(request: Request) -> Response:

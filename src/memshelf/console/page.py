@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -68,7 +67,6 @@ def templates() -> Environment:
         "size": text.size,
         "time": text.times,
         "tail": text.tail,
-        "as_json": json.dumps,
     }
     for name in made.list_templates():
         made.get_template(name)

@@ -86,9 +86,9 @@ def moment(typed: str) -> str | None:
     """The time that a field holds, in UTC, as the API wants it; `None` for nothing or no time."""
     try:
         time = datetime.fromisoformat(typed.strip())
-    except ValueError:
+        return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):  # in UTC, it may be before the first year or after the last
         return None
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
 
 
 def tail(id: str) -> str:

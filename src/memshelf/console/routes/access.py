@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from hmac import compare_digest
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ __all__ = ["LANGUAGE", "PAGES", "SESSION", "cookie"]
 SESSION = "memshelf_console"
 LANGUAGE = "memshelf_console_language"
 _SIGNING_IN = "memshelf_console_form"
+_TOKEN = re.compile("[A-Za-z0-9_-]{43}")
 
 
 def cookie(request: Request, name: str, value: str, seconds: int | None = None) -> str:
@@ -39,6 +41,8 @@ async def _sign_in(visit: Visit) -> Response:
         return _asked(visit, back)
     expected = visit.request.cookies.get(_SIGNING_IN, "")
     if not expected or not compare_digest(visit.form.get("token").encode(), expected.encode()):
+        if visit.session is not None:  # in another tab
+            return RedirectResponse(back, 303)
         return _asked(visit, back, 403, "stale")
     key = visit.form.get("key").strip()
     if not key.isascii() or not key.isprintable() or not key:
@@ -60,8 +64,11 @@ async def _sign_in(visit: Visit) -> Response:
 def _asked(
     visit: Visit, back: str, status: int = 200, wrong: str | None = None, problem: RefusedError | None = None
 ) -> Response:
-    """The form for signing in. Its token is also in a cookie: no other site can have somebody sign in here."""
-    token = secrets.token_urlsafe(32)
+    """The form for signing in. Its token is also in a cookie: no other site can have somebody sign in here. Forms in
+    several tabs have the same."""
+    token = visit.request.cookies.get(_SIGNING_IN, "")
+    if _TOKEN.fullmatch(token) is None:
+        token = secrets.token_urlsafe(32)
     visit.cookies.append(cookie(visit.request, _SIGNING_IN, token))
     visit.session = None
     return visit.render("sign_in.html", status, back=back, wrong=wrong, form_token=token, problem=problem)

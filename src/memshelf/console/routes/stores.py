@@ -8,7 +8,6 @@ import unicodedata
 from starlette.responses import Response
 
 from memshelf.console.api import Json, RefusedError
-from memshelf.console.form import Form
 from memshelf.console.page import Page, Visit
 
 __all__ = ["PAGES", "store_of"]
@@ -47,36 +46,44 @@ async def _create(visit: Visit) -> Response:
 async def _settings(visit: Visit) -> Response:
     if visit.form is None:
         store = await store_of(visit)
-        return _shown(visit, store, store["name"], store["description"], list(store["metadata"].items()))
-    name, description = visit.form.get("name").strip(), visit.form.get("description")
-    pairs = list(zip(visit.form.every("key"), visit.form.every("value"), strict=False))
+        known = json.dumps({name: store[name] for name in ("name", "description", "metadata")})
+        return _shown(visit, store, known, store["name"], store["description"], list(store["metadata"].items()))
+    form = visit.form
+    name, description, known = form.get("name").strip(), form.get("description"), form.get("known")
+    pairs = list(zip(form.every("key"), form.every("value"), strict=False))
     try:
-        await visit.api.post(
-            "memory_stores",
-            visit.path["store"],
-            body={"name": name, "description": description, "metadata": _patch(visit.form, pairs)},
-        )
+        body = _changes(known, name, description, {key: value for key, value in pairs if key})
+        await visit.api.post("memory_stores", visit.path["store"], body=body)
     except RefusedError as refusal:
-        return _shown(visit, await store_of(visit), name, description, pairs, problem=refusal)
+        return _shown(visit, await store_of(visit), known, name, description, pairs, problem=refusal)
     return visit.go(f"/stores/{visit.path['store']}/settings", "settings.saved")
 
 
-def _patch(form: Form, pairs: list[tuple[str, str]]) -> dict[str, str | None]:
-    """From the metadata that the form began with to what it says: what others changed meanwhile stays."""
+def _changes(known: str, name: str, description: str, metadata: dict[str, str]) -> Json:
+    """From what the form began with to what it says: what others changed meanwhile stays."""
     try:
-        known = json.loads(form.get("known"))
-    except ValueError:
-        known = {}
-    if not isinstance(known, dict):
-        known = {}
-    wanted = {key: value for key, value in pairs if key}
-    changed: dict[str, str | None] = {key: value for key, value in wanted.items() if known.get(key) != value}
-    return {**{key: None for key in known if key not in wanted}, **changed}
+        before = json.loads(known)
+        pairs: dict[str, object] = dict(before["metadata"])
+    except (ValueError, TypeError, LookupError, RecursionError):  # no form of ours
+        before, pairs = {}, {}
+    body: Json = {"metadata": {key: None for key in pairs if key not in metadata}}
+    body["metadata"] |= {key: value for key, value in metadata.items() if value != _in_a_form(pairs.get(key))}
+    if name != str(before.get("name")).strip():
+        body["name"] = name
+    if description != _in_a_form(before.get("description")):
+        body["description"] = description
+    return body
+
+
+def _in_a_form(text: object) -> object:
+    """A text as a form has it, which knows one kind of line end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if isinstance(text, str) else None
 
 
 def _shown(
     visit: Visit,
     store: Json,
+    known: str,
     name: str,
     description: str,
     pairs: list[tuple[str, str]],
@@ -87,6 +94,7 @@ def _shown(
     return visit.render(
         "settings.html",
         store=store,
+        known=known,
         name=name,
         description=description,
         pairs=rows,

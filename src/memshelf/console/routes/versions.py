@@ -64,6 +64,8 @@ async def _version(visit: Visit) -> Response:
 
 async def _diff(visit: Visit) -> Response:
     store = await store_of(visit)
+    if not visit.query("to"):
+        return visit.go(f"/stores/{store['id']}/history")
     new = await _version_of(visit, visit.query("to"))
     old = await _version_of(visit, visit.query("from")) if visit.query("from") else await _before(visit, new)
     if old is not None and old["created_at"] > new["created_at"]:

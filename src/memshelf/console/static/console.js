@@ -12,6 +12,15 @@ if (unsaved) {
   });
 }
 
+let sent = false;
+
+document.addEventListener("submit", (event) => {
+  if (event.target.method !== "post" || event.defaultPrevented) return;
+  if (sent) event.preventDefault(); // a double click does it once
+  sent = true;
+  setTimeout(() => { sent = false; }, 2000); // if nothing came of it
+});
+
 document.addEventListener("keydown", (event) => {
   if (unsaved && event.key === "s" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
     event.preventDefault();
