@@ -300,7 +300,7 @@ async def test_the_store_is_opened_as_what_the_server_offers(tmp_path):
         assert isinstance(plain, PlatformFileStore)
         assert not isinstance(plain, HistoryFileStore)
         assert not isinstance(plain, SearchableFileStore)
-        small = await open_memory_store(URL, here.key, here.store_id, client=here.client, most_answer_bytes=2_000)
+        small = await open_memory_store(URL, here.key, here.store_id, client=here.client, max_answer_bytes=2_000)
         await refused("unavailable", _filled(small))
         await refused("unknown_memory", open_memory_store(here.proxy.url, here.key, "memstore_none"))
         await refused("forbidden", open_memory_store(here.proxy.url, "wrong", here.store_id))

@@ -25,14 +25,14 @@ async def open_memory_store(
     client: httpx2.AsyncClient | None = None,
     format: FileFormat | None = None,
     timeout: float = 30.0,  # noqa: ASYNC109  # it is that of each request of the store
-    most_answer_bytes: int = 67_108_864,
+    max_answer_bytes: int = 67_108_864,
 ) -> MemoryStoreFileStore | PlatformFileStore:
     """Ask the server, with up to two requests, and answer with the store that makes the most of it.
 
     `unknown_memory` when it has no such store; `forbidden`, `unavailable`.
     """
     connection = Connection(
-        base_url, api_key, headers=headers, client=client, timeout=timeout, most_answer_bytes=most_answer_bytes
+        base_url, api_key, headers=headers, client=client, timeout=timeout, max_answer_bytes=max_answer_bytes
     )
     named = quote(store, safe="", errors="replace")
     kind: type[MemoryStoreFileStore | PlatformFileStore] = MemoryStoreFileStore
@@ -56,5 +56,5 @@ async def open_memory_store(
         client=client,
         format=format,
         timeout=timeout,
-        most_answer_bytes=most_answer_bytes,
+        max_answer_bytes=max_answer_bytes,
     )
