@@ -119,8 +119,11 @@ def test_a_store_with_another_history_or_in_another_workspace_is_left_alone(at, 
     at("from", "memories", "update", notes, "/c.md", "here")
     at("to", "memories", "update", notes, "/c.md", "there")
     at("from", "stores", "export", notes, "here")
+    at("from", "memories", "update", notes, "/c.md", "further than there")
+    at("from", "stores", "export", notes, "further")
     before = everything(at, "to", notes)
-    assert at("to", "stores", "import", "here", ok=False).err.startswith("error: conflict: ")
+    for archive in ("here", "further"):
+        assert at("to", "stores", "import", archive, ok=False).err.startswith("error: conflict: ")
     other = at("to", "stores", "import", "archive", "--workspace", "other", ok=False)
     assert other.err.startswith("error: conflict: ")
     assert everything(at, "to", notes) == before

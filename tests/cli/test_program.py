@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -374,3 +375,14 @@ def test_no_option_takes_numbers_as_python_does():
     numbers = [each for each in types if isinstance(each, click.types.IntParamType)]
     assert len(numbers) > 10
     assert all(isinstance(each, WholeNumber) for each in numbers)
+
+
+def test_a_warning_is_said_once_and_an_error_each_time(run, monkeypatch):
+    def logs(arguments):
+        for _ in range(2):
+            logging.getLogger("memshelf.somewhere").warning("The index is old.")
+            logging.getLogger("memshelf.somewhere").error("The tool failed.")
+        return 0
+
+    monkeypatch.setattr("memshelf.cli.program._run", logs)
+    assert run("demo").err == "warning: The index is old.\nerror: The tool failed.\nerror: The tool failed.\n"

@@ -83,6 +83,15 @@ async def test_what_they_wrote_before_the_time_stands(shelf, store, memories):
     assert two.content == "y"
 
 
+async def test_what_they_changed_several_times_goes_back_to_before_all_of_it(shelf, store, memories):
+    one = await memories.create("/a", "x", origin=ORIGIN)
+    await memories.update(one.id, content="y", origin=THEIRS)
+    await memories.update(one.id, content="z", path="/b", origin=THEIRS)
+    await History(shelf, WORKSPACE, store).undo(THEM, ALWAYS, origin=ORIGIN)
+    stands = await memories.retrieve(one.id)
+    assert (stands.path, stands.content) == ("/a", "x")
+
+
 async def test_a_version_that_is_redacted_is_not_gone_back_to(shelf, store, memories):
     one = await memories.create("/a", "secret", origin=ORIGIN)
     await memories.update(one.id, content="x", origin=THEIRS)

@@ -210,13 +210,16 @@ def _discard_output() -> None:
 
 
 class _Once(logging.Filter):
-    """What is wrong is said once, though each turn of a chat reads the same files several times."""
+    """A warning is said once, though each turn of a chat reads the same files several times. An error is one each time,
+    as those of a server that runs for days."""
 
     def __init__(self) -> None:
         super().__init__()
         self._said: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            return True
         said = record.getMessage()
         new = said not in self._said
         self._said.add(said)
