@@ -198,7 +198,7 @@ async def test_a_memory_that_cannot_be_read_is_named(files):
 
 async def test_a_workspace_that_hangs_costs_nothing_else(files, workspace, monkeypatch):
     async def hangs(*_args, **_options):
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr("memshelf.workspace.deadline._SECONDS", 0.01)
     monkeypatch.setattr(workspace, "freeze_snapshots", hangs)
@@ -212,7 +212,7 @@ async def test_a_workspace_that_hangs_costs_nothing_else(files, workspace, monke
 async def test_a_file_memory_that_hangs_costs_nothing_else(files, monkeypatch):
     class Hanging(InProcessFileStore):
         async def changes(self, since):
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
     monkeypatch.setattr("memshelf.mcp.context._SECONDS", 0.01)
     await files.write("a.md", "one", expected=None, origin=BY)
