@@ -121,7 +121,7 @@ def reached(mounts: Mapping[str, M], memory: str, tool: MemoryTool[Any]) -> M:
     mount = mounts.get(memory)
     if mount is None:
         raise MemoryStoreError(
-            "unknown_memory", f"No memory {memory!r} is mounted. Mounted: {', '.join(mounts) or 'none'}."
+            "unknown_memory", f"No memory {memory[:63]!r} is mounted. Mounted: {', '.join(mounts) or 'none'}."
         )
     if tool.access == "write" and mount.access == "read":
         raise MemoryStoreError("forbidden", f"Memory {memory} is read-only here; nothing changed.")

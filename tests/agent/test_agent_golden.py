@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from golden_files import compare, tools
 from pydantic_ai import Agent
 from scripted import Script, call, contexts, returns
 
+from golden_files import compare, tools
 from memshelf import (
     FileFormat,
     FileMemoryCapability,

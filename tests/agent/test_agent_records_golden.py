@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from golden_files import compare, tools
 from pydantic_ai import Agent
 from scripted import Script, recalls, record_call, returns
 
+from golden_files import compare, tools
 from memshelf import MemoryStoreError
 from memshelf.agent.capabilities.records import RecordMemoryCapability
 from memshelf.limits import RecordMemoryLimits

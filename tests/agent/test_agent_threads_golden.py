@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from golden_files import compare
 from pydantic_ai import (
     Agent,
     ModelRequest,
@@ -17,6 +16,7 @@ from pydantic_ai import (
 )
 from scripted import Script, returns, said
 
+from golden_files import compare
 from memshelf import (
     CompactionCapability,
     HandoffCapability,

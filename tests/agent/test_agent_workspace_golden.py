@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from golden_files import compare, tools
 from pydantic_ai import Agent
 from scripted import Script, call, returns, said
 
+from golden_files import compare, tools
 from memshelf import Workspace, WorkspaceCapability, WorkspaceMemoryConfig
 
 

@@ -95,6 +95,43 @@ async def test_what_was_acknowledged_outlives_any_end(tmp_path, end):
         assert (await store.versions()).versions[0].origin.run_id.startswith("hand ")
 
 
+def test_what_is_no_valid_request_is_refused_and_ends_nothing(tmp_path):
+    process = subprocess.Popen([*COMMAND, "-m", f"user={tmp_path}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    half = {"memory": "user", "path": "a.md", "content": "half of an emoji: \ud83d"}
+    try:
+        process.stdin.write(_line(id=1, method="initialize", params=CLIENT))
+        process.stdin.write(_line(method="notifications/initialized"))
+        process.stdin.write(_line(id=2, method="tools/call", params={"name": "memory_file_create", "arguments": half}))
+        process.stdin.write(_line(id="three", method="\ud83d"))
+        process.stdin.write(_line(id=4, method=123))
+        process.stdin.write(
+            _line(id=True, method=1)
+            + _line(id="\ud83d", method="ping")
+            + _line(method="\ud83d")
+            + b"[" * 100_000
+            + b"\n"
+        )
+        process.stdin.write(_line(id=5, method="ping"))
+        process.stdin.flush()
+        answers = {}
+        while 5 not in answers:
+            answer = json.loads(process.stdout.readline())
+            answers[answer["id"]] = answer
+        assert answers.keys() == {1, 2, "three", 4, 5}
+        for refused in (2, "three", 4):
+            assert "was not carried out" in answers[refused]["error"]["message"]
+        process.stdin.close()
+        assert process.wait(SECONDS) == 0
+        assert process.stdout.read() == b""
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_client_that_no_longer_reads_leaves_no_traceback(tmp_path):
     process = subprocess.Popen(
         [*COMMAND, "--memory", f"user={tmp_path}"],

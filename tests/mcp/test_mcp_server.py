@@ -63,7 +63,7 @@ async def test_a_client_may_speak_the_protocol_of_today_and_that_of_2025(files):
         async with Client(mcp_server([FileMount("user", files, "write")]), mode=mode) as client:
             assert client.server_info.name == "memshelf"
             assert "memory_context" in client.instructions
-            assert '<memory name="user" kind="file" access="write">' in client.instructions
+            assert '<memory name="user" kind="file" access="write"/>' in client.instructions
             assert "memory_file_view" in [tool.name for tool in (await client.list_tools()).tools]
 
 
@@ -110,9 +110,13 @@ async def test_schemas_are_those_of_an_agents_tools(files, records, workspace):
     await Agent(FunctionModel(model), capabilities=capabilities).run("hi")
     expected = {tool.name: (tool.description, tool.parameters_json_schema) for tool in seen}
     async with Client(mcp_server([mounts[0]], [mounts[1]], workspace)) as client:
-        shown = {tool.name: (tool.description, tool.input_schema) for tool in (await client.list_tools()).tools}
+        shown = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert shown.pop("memory_context")
-    assert shown == expected
+    assert {name: tool.input_schema for name, tool in shown.items()} == {
+        name: each[1] for name, each in expected.items()
+    }
+    for name, tool in shown.items():
+        assert tool.description.startswith(expected[name][0])  # some go on: clients may show no instructions
 
 
 async def test_what_a_mount_does_not_allow_is_not_offered_and_refused(files, records):

@@ -143,9 +143,8 @@ def _store(given: str, url: str, key: str) -> FileMount:
 
 
 async def _serve(files: Sequence[FileMount], records: Sequence[RecordMount], workspace: Workspace | None) -> None:
-    from mcp.server.stdio import stdio_server
-
     from memshelf.mcp.server import mcp_server
+    from memshelf.mcp.stdio import serve
 
     async with AsyncExitStack() as opened:
         for store in [*(mount.store for mount in files), *(mount.store for mount in records), workspace]:
@@ -159,5 +158,4 @@ async def _serve(files: Sequence[FileMount], records: Sequence[RecordMount], wor
             render.note(
                 "This is for an MCP client, which starts it by itself: see `memshelf mcp --help`. Ctrl-C ends it."
             )
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+        await serve(server)

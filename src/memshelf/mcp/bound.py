@@ -33,11 +33,23 @@ from memshelf.workspace.tools import (
 if TYPE_CHECKING:
     from memshelf.workspace.workspace import Workspace
 
-__all__ = ["BoundTool", "file_tools", "record_tools", "workspace_tools"]
+__all__ = ["BoundTool", "file_tools", "record_tools", "shown_tool", "workspace_tools"]
 
 Failure: TypeAlias = Callable[[MemoryStoreError], Json]
 
 _ADDING = ("create", "append", "add", "save")
+_ONCE = ("create", "move", "update", "delete", "save", "forget")
+"""What changes nothing more when it is done again."""
+_UNASKED: Mapping[str, str] = {
+    "memory_file_create": " Do so without being asked for what will matter in later conversations.",
+    "memory_record_add": " Do so without being asked for what will matter in later conversations, after a search: "
+    "update a record that holds it already.",
+    "save_memory": " Do so without being asked for what will matter in them.",
+}
+"""For the models of clients that do not show them the server's instructions."""
+_MOST_NAMED, _NAME_CHARS = 5, 60
+_RESULT_CHARS = 150_000
+"""More than a tool answers within the default limits."""
 _BOUNDS: Mapping[tuple[str, str], tuple[int, int | None]] = {
     ("memory_file_grep", "limit"): (1, MOST_LINES),
     ("memory_record_search", "limit"): (1, MOST_FOUND),
@@ -60,7 +72,9 @@ class BoundTool:
     async def __call__(self, arguments: Mapping[str, Any], origin: Origin) -> tuple[Json, bool]:
         """The answer, and whether it is a refusal."""
         try:
-            checked = self._arguments.model_validate(arguments)
+            # Some models fill in null for what they leave out.
+            given = {name: value for name, value in arguments.items() if value is not None}
+            checked = self._arguments.model_validate(given)
             by = {"origin": origin} if self._takes_origin else {}
             return await self._method(**dict(checked), **by), False
         except ValidationError as error:
@@ -128,14 +142,24 @@ def _bound(
         schema["properties"]["memory"]["enum"] = list(memories)
     # Nothing outside the memories is reached. What replaces or removes may be gone for good.
     annotations = ToolAnnotations(
-        read_only_hint=not writes, destructive_hint=tool.key not in _ADDING if writes else None, open_world_hint=False
+        read_only_hint=not writes,
+        destructive_hint=writes and tool.key not in _ADDING,
+        idempotent_hint=not writes or tool.key in _ONCE,
+        open_world_hint=False,
     )
-    return BoundTool(
-        Tool(name=name, description=tool.description, input_schema=schema, annotations=annotations),
-        arguments,
-        method,
-        "origin" in signature,
-        failure,
+    description = f"{tool.description}{_UNASKED.get(name, '')}"
+    shown = shown_tool(name, description, schema, annotations, always=name in _UNASKED)
+    return BoundTool(shown, arguments, method, "origin" in signature, failure)
+
+
+def shown_tool(name: str, description: str, schema: Json, annotations: ToolAnnotations, *, always: bool) -> Tool:
+    """A tool in a list. `always` if a model is to know it from the beginning, also where others are searched for."""
+    meta: Json = {"anthropic/maxResultSizeChars": _RESULT_CHARS}  # Claude Code shows only the beginning of longer ones
+    if always:
+        meta["anthropic/alwaysLoad"] = True
+    title = name.replace("_", " ").capitalize()
+    return Tool(
+        name=name, title=title, description=description, input_schema=schema, annotations=annotations, _meta=meta
     )
 
 
@@ -157,5 +181,8 @@ def _untitled(schema: Json) -> Json:
 
 
 def _said(error: ValidationError) -> str:
-    wrong = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
-    return f"{'; '.join(wrong)}. Nothing changed."
+    """What is wrong, whatever a client sends: names are cut, and of many only the first are there."""
+    wrong = error.errors(include_url=False, include_context=False, include_input=False)
+    named = [f"{'.'.join(map(str, each['loc']))[:_NAME_CHARS] or 'arguments'}: {each['msg']}" for each in wrong]
+    more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+    return f"{'; '.join(named[:_MOST_NAMED])}{more}. Nothing changed."

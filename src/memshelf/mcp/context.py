@@ -56,7 +56,7 @@ async def context(
 async def _workspace(workspace: Workspace | None, about: str) -> list[str]:
     if workspace is None:
         return []
-    outcome, snapshot = await before_deadline(workspace.freeze_snapshots(query=about))
+    outcome, snapshot = await before_deadline(workspace.freeze_snapshots(about, paths=False))
     if snapshot is None:
         return [f"The workspace is not shown here ({outcome})."]
     _, recalled = (

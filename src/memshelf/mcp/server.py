@@ -35,25 +35,21 @@ from mcp_types import (
     ReadResourceResult,
     ResourceTemplateReference,
     TextContent,
-    Tool,
     ToolAnnotations,
 )
 
 import memshelf
 from memshelf.arguments import checked_argument
-from memshelf.files.instructions import file_instructions
 from memshelf.files.mount import FileMount
-from memshelf.files.tools import FILE_TOOLS
 from memshelf.limits import FileMemoryLimits, RecordMemoryLimits
-from memshelf.mcp.bound import BoundTool, file_tools, record_tools, workspace_tools
+from memshelf.mcp.bound import BoundTool, file_tools, record_tools, shown_tool, workspace_tools
 from memshelf.mcp.context import context
+from memshelf.mcp.instructions import instructions
 from memshelf.mcp.resources import FileResources
-from memshelf.mounted import distinct, offered
+from memshelf.mounted import distinct
 from memshelf.origin import Origin
-from memshelf.records.instructions import record_instructions
 from memshelf.records.mount import RecordMount
-from memshelf.records.tools import RECORD_TOOLS
-from memshelf.workspace.instructions import workspace_guide
+from memshelf.untrusted import is_sound, sound
 
 if TYPE_CHECKING:
     from memshelf.workspace.workspace import Workspace
@@ -64,23 +60,18 @@ _Asked: TypeAlias = ServerRequestContext[Any, Any]
 
 _CONTEXT = "memory_context"
 _ABOUT = "What the conversation is about: the user's first message, or the task."
-_LEAD = (
-    f"The memories below outlive this conversation. At its beginning, before you answer, call {_CONTEXT} with what the "
-    "user said: it shows what they hold, in the blocks that are spoken of below."
-)
-_SHOWN = Tool(
-    name=_CONTEXT,
-    description=(
-        "Show what the memories hold: an index of their files, standing rules, and what is known about the subject at "
-        "hand. Call it at the beginning of every conversation, before you answer, and when the subject changes."
-    ),
-    input_schema={
+_SHOWN = shown_tool(
+    _CONTEXT,
+    "Show what the memories hold: an index of their files, standing rules, and what is known about the subject at "
+    "hand. Call it at the beginning of every conversation, before you answer, and when the subject changes.",
+    {
         "type": "object",
         "properties": {"about": {"type": "string", "description": _ABOUT}},
         "required": ["about"],
         "additionalProperties": False,
     },
-    annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
+    always=True,
 )
 _PROMPT = Prompt(
     name=_CONTEXT,
@@ -88,7 +79,7 @@ _PROMPT = Prompt(
     description="Put what the memories hold into the conversation.",
     arguments=[PromptArgument(name="about", description=_ABOUT, required=False)],
 )
-_CLIENT_CHARS = 60
+_NAME_CHARS = 60
 _WORKSPACE = "."  # as no mount is named
 
 _log = logging.getLogger(__name__)
@@ -134,7 +125,7 @@ def mcp_server(
         version=memshelf.__version__,
         title="memshelf",
         description="Memory that outlives the conversation.",
-        instructions=served.instructions,
+        instructions=instructions(files, records, workspace=workspace is not None),
         on_list_tools=served.list_tools,
         on_call_tool=served.call_tool,
         on_list_resources=served.list_resources,
@@ -171,17 +162,6 @@ class _Served:
     def _names(self) -> list[str]:
         return [*(mount.name for mount in self._files), *(mount.name for mount in self._records)]
 
-    @property
-    def instructions(self) -> str:
-        parts = [_LEAD]
-        if self._workspace is not None:
-            parts.append(f"# Long-term memory\n\n{workspace_guide(recalls=True)}")
-        if self._files:
-            parts.append(file_instructions(self._files, offered(self._files, tuple(FILE_TOOLS.values()))))
-        if self._records:
-            parts.append(record_instructions(self._records, offered(self._records, tuple(RECORD_TOOLS.values()))))
-        return "\n\n".join(parts)
-
     async def list_tools(self, _: _Asked, params: PaginatedRequestParams | None) -> ListToolsResult:
         del params  # they fit on one page
         return ListToolsResult(tools=[_SHOWN, *(each.shown for each in self._tools.values())])
@@ -189,12 +169,13 @@ class _Served:
     async def call_tool(self, asked: _Asked, params: CallToolRequestParams) -> CallToolResult:
         arguments = params.arguments or {}
         if params.name == _CONTEXT:
-            if set(arguments) - {"about"} or not isinstance(arguments.get("about", ""), str):
+            about = arguments.get("about") or ""
+            if set(arguments) - {"about"} or not isinstance(about, str):
                 return _result({"error": "invalid_value", "message": "The one argument is about, a text."}, wrong=True)
-            return CallToolResult(content=[TextContent(text=await self._context(arguments.get("about", "")))])
+            return CallToolResult(content=[TextContent(text=await self._context(about))])
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name}.")
+            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:_NAME_CHARS]}.")
         try:
             async with self._turn(tool, arguments):
                 answer, wrong = await tool(arguments, self._made_by(asked))
@@ -219,7 +200,7 @@ class _Served:
 
     async def get_prompt(self, _: _Asked, params: GetPromptRequestParams) -> GetPromptResult:
         if params.name != _CONTEXT:
-            raise MCPError(INVALID_PARAMS, f"There is no prompt {params.name}.")
+            raise MCPError(INVALID_PARAMS, f"There is no prompt {params.name[:_NAME_CHARS]}.")
         text = await self._context((params.arguments or {}).get("about", ""))
         return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=text))])
 
@@ -233,7 +214,8 @@ class _Served:
         )
 
     async def _context(self, about: str) -> str:
-        return await context(self._files, self._records, self._workspace, about, self._file_limits, self._record_limits)
+        limits = self._file_limits, self._record_limits
+        return sound(await context(self._files, self._records, self._workspace, about, *limits))
 
     def _turn(self, tool: BoundTool, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
         if tool.shown.annotations is not None and tool.shown.annotations.read_only_hint:
@@ -247,10 +229,13 @@ class _Served:
             return self._origin
         client = asked.session.client_params
         name = client.client_info.name if client is not None else "mcp"
-        name = "".join(character for character in name if character.isprintable())[:_CLIENT_CHARS]
+        name = "".join(character for character in name if character.isprintable())[:_NAME_CHARS]
         return replace(self._origin, run_id=f"{name} {self._number}")
 
 
 def _result(answer: dict[str, Any], *, wrong: bool) -> CallToolResult:
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    if not is_sound(text):  # a client's arguments and a store's texts may not be, and no message can carry that
+        text = sound(text)
+        answer = json.loads(text)
     return CallToolResult(content=[TextContent(text=text)], structured_content=answer, is_error=wrong)

@@ -81,10 +81,9 @@ class RecordTools:
             )
         return result
 
-    async def list(self, memory: str, *, limit: int = 20, cursor: str | None = None) -> Json:
+    async def list(self, memory: str, *, limit: int = 20, cursor: str = "") -> Json:
         """One page of records, as many as fit into a result, and the cursor of the next one, `None` on the last."""
         store = self._store(memory, "list")
-        # Some models fill in "" for what they have none of.
         page = await store.list(limit=limit, cursor=cursor or None)
         records = self._fitting(page.records)
         if len(records) < len(page.records):

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -355,16 +356,20 @@ class Workspace(Closes):
         return files
 
     async def freeze_snapshots(
-        self, query: str | None = None, *, cwd: str | os.PathLike[str] | None = None
+        self, query: str | None = None, *, cwd: str | os.PathLike[str] | None = None, paths: bool = True
     ) -> WorkspaceSnapshot:
         """Rules, index and experiences as they are now, as text for the system prompt of one session.
 
         Keep the answer with the session: it never changes, whatever is written meanwhile. The session's first input,
         `query`, chooses the experiences; without it they are the newest. Rows of the index whose entries are not there
-        any more are left out.
+        any more are left out. Without `paths`, the user's files are named as `read_memory` takes them, and not by where
+        they are on the disk.
         """
-        user, where, learned = self._user, self._where(self.config.memory_md), self.experience_index_path
-        rules = await self.rules(cwd)
+        user, own, name = self._user, self._where(self.config.agent_md), self.config.agent_md
+        where, learned = self.config.memory_md, EXPERIENCE_INDEX
+        if paths:
+            name, where, learned = own, self._where(where), self.experience_index_path
+        rules = [replace(each, where=name) if each.where == own else each for each in await self.rules(cwd)]
         experiences = await user.experiences.learned_experiences(query, where=learned)
         index = await user.index.shown()
         with suppress(MemoryStoreError):  # what cannot be looked at is shown as it is

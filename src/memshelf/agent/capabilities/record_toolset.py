@@ -30,7 +30,7 @@ class RecordCalls:
         return await answered(self._tools.search(memory, query, limit=limit), failure)
 
     async def list(
-        self, memory: str, limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 20, cursor: str | None = None
+        self, memory: str, limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 20, cursor: str = ""
     ) -> Json:
         return await answered(self._tools.list(memory, limit=limit, cursor=cursor), failure)
 

@@ -14,9 +14,13 @@ FOUND: Final = 10
 LISTED: Final = 50
 """How many records a search finds, and how many a page has, where nobody says."""
 
+_ECHOED_CHARS = 100
+
 
 def record_missing(record_id: str) -> MemoryStoreError:
-    return MemoryStoreError("record_not_found", f"There is no record {record_id!r} here; nothing changed.")
+    return MemoryStoreError(
+        "record_not_found", f"There is no record {record_id[:_ECHOED_CHARS]!r} here; nothing changed."
+    )
 
 
 def page_cursor(epoch: str, position: int) -> str:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-_GOLDEN = Path(__file__).parent.parent / "golden"
+_GOLDEN = Path(__file__).parent / "golden"
 
 
 def tools(script: Any) -> str:
