@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from visiting import ORIGIN, Browser, Host, Page
 
@@ -298,8 +300,11 @@ async def test_the_api_does_not_know_the_cookie(host, browser):
 
 async def test_the_rest_of_the_service_is_as_without_it(host: Host, browser):
     for path, status in (("/", 404), ("/consoles", 404), ("/healthz", 200), ("/openapi.json", 200)):
-        assert (await browser.client.get(path)).status_code == status
+        answer = await browser.client.get(path)
+        assert (answer.status_code, "content-security-policy" in answer.headers) == (status, False)
     assert "console" not in (await browser.client.get("/openapi.json")).text
+    routes = set(re.findall('route="([^"]*)"', (await browser.client.get("/metrics")).text))
+    assert {each for each in routes if "console" in each} == {"/console"}  # and no path of anybody's
 
 
 async def test_a_link_from_another_site_leads_to_the_page_of_who_is_signed_in(host, visitor):
