@@ -188,6 +188,39 @@ def test_a_memory_is_looked_after_from_the_beginning_to_the_end(chromium: Browse
     context.close()
 
 
+@pytest.mark.parametrize("size", _SIZES)
+def test_no_name_is_too_long_for_a_window(chromium: Browser, service: Service, size: str) -> None:
+    store = service.post("/v1/memory_stores", {"name": "n" * 255, "description": "d" * 1_024}).json["id"]
+    service.memory(store, f"/{'f' * 400}/{'x' * 600}", "w" * 100_000)
+    width, height = _SIZES[size]
+    context = chromium.new_context(viewport={"width": width, "height": height}, locale="zh-CN")
+    window = Window(context.new_page())
+    page = window.page
+    page.goto(f"{service.url}/console/stores/{store}")
+    page.get_by_label("API 密钥").fill(service.key)
+    window.press("登录")
+    expect(page.locator("h1")).to_contain_text("nnn")
+    window.go(page.locator(".folder a"))
+    window.go(page.locator(".path a").last)
+    window.follow("版本")
+    for tab in ("history", "moment?time=2999-01-01", "search?query=www", "settings", "delete"):
+        page.goto(f"{service.url}/console/stores/{store}/{tab}")
+        window.look()
+    context.close()
+
+
+def test_a_form_that_is_sent_with_a_double_click_is_sent_once(chromium: Browser, service: Service) -> None:
+    context = chromium.new_context(locale="en-GB")
+    page = context.new_page()
+    page.goto(f"{service.url}/console/stores/new")
+    page.get_by_label("API key").fill(service.key)
+    page.get_by_role("button", name="Sign in").click()
+    submit = "new Event('submit', {bubbles: true, cancelable: true})"
+    sent = page.evaluate(f"() => [1, 2].map(() => document.querySelector('main form').dispatchEvent({submit}))")
+    assert sent == [True, False]
+    context.close()
+
+
 def test_it_works_without_scripts_and_the_browser_asks_before_work_is_lost_with_them(
     chromium: Browser, service: Service
 ) -> None:
