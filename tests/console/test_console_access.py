@@ -37,7 +37,16 @@ async def test_a_key_opens_its_workspace_and_leads_to_where_one_wanted_to_go(hos
 
 
 @pytest.mark.parametrize(
-    "back", ["https://evil.example/", "//evil.example/console/", "/v1/x", "/console/../v1", "x", "\\\\e"]
+    "back",
+    [
+        "https://evil.example/",
+        "//evil.example/console/",
+        "/v1/x",
+        "/console/../v1",
+        "/console/%2E%2e//evil.example",
+        "x",
+        "\\\\e",
+    ],
 )
 async def test_signing_in_leads_nowhere_else(host, visitor, back):
     browser = visitor()

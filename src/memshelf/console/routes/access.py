@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from hmac import compare_digest
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -77,7 +77,13 @@ def _asked(
 def _inside(back: str) -> str:
     """An address to go to, if it is one of the console."""
     parts = urlsplit(back)
-    if parts.scheme or parts.netloc or not parts.path.startswith(f"{ROOT}/") or "\\" in back or ".." in parts.path:
+    if (
+        parts.scheme
+        or parts.netloc
+        or not parts.path.startswith(f"{ROOT}/")
+        or "\\" in back
+        or ".." in unquote(parts.path)
+    ):
         return f"{ROOT}/stores"
     return back
 
