@@ -163,7 +163,8 @@ def test_a_memory_of_a_service_is_erased_with_all_its_versions(run, memories):
     memories("delete", "/old.md", "--yes")
     erased = memories("erase", "/old.md", "--yes", "--json").json
     assert (len(erased["versions"]), erased["paths"]) == (2, ["/old.md"])
-    assert "The history knows of nothing at /old.md" in memories("erase", "/old.md", "--yes", code=1).err
+    for path in ("/old.md", "/old/", "/never.md"):
+        assert f"The history knows of nothing at {path}" in memories("erase", path, "--yes", code=1).err
 
 
 def test_a_path_is_erased_without_reading_the_history_of_other_memories(memories, monkeypatch):

@@ -237,7 +237,12 @@ async def _by_path(api: Api, store: str, path: str) -> list[_Held]:
     """The versions of what stood at a path; of all, from a server that finds none by a path."""
     async with api.files(store) as files:
         if isinstance(files, HistoryFileStore):
-            found = await _history(files, path.removeprefix("/"))
+            try:
+                found = await _history(files, path.removeprefix("/"))
+            except MemoryStoreError as error:
+                if error.code != "invalid_path":
+                    raise
+                return []  # nothing can have stood there
             return [replace(each, path=f"/{each.path}") if each.path is not None else each for each in found]
     return await _by_id(api, store, None)
 
