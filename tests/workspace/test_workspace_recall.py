@@ -13,7 +13,9 @@ import pytest
 from memshelf import InProcessFileStore, MemoryStoreError, Workspace
 from memshelf.files.model import Changes, FullResync
 from memshelf.origin import Origin
+from memshelf.records.deadline import WORDS_FROM
 from memshelf.testing import refused
+from memshelf.workspace.deadline import before_deadline
 from memshelf.workspace.entries import read_entry_file
 from memshelf.workspace.meaning import Meaning
 from memshelf.workspace.workspace import DRIFT_NOTE
@@ -296,3 +298,13 @@ async def test_what_was_written_here_and_taken_back_is_not_listed_though_a_first
     await refused("unavailable", workspace.list_entries())
     store.down = False
     assert await workspace.list_entries() == []
+
+
+async def test_a_deadline_is_of_one_call_and_not_of_those_that_follow():
+    async def words_from():
+        return WORDS_FROM.get()
+
+    outcome, during = await before_deadline(words_from())
+    assert outcome == "recalled"
+    assert during is not None
+    assert WORDS_FROM.get() is None
