@@ -81,7 +81,7 @@ def test_it_asks_first_and_says_what_goes(files, terminal):
     asking.until(
         "Erase old/diary.md, which also stood at diary.md, with its whole history (3 versions) for good? [y/N]: "
     )
-    asking.send("否\n")
+    asking.send("Ｎ\n")  # as a Chinese input method types it
     asking.until("Nothing changed.")
     assert asking.end() == 1
     assert files("view", "old/diary.md").text.startswith(_SECRET)
