@@ -232,3 +232,12 @@ async def test_a_call_that_is_cancelled_keeps_nobody_waiting():
         waiting = asyncio.create_task(client.call_tool("memory_file_create", {**create, "path": "b.md"}))
         slow.cancel()
         assert not (await asyncio.wait_for(waiting, 10)).is_error
+
+
+async def test_resources_are_offered_only_where_there_are_files():
+    facts = RecordMount("facts", InProcessRecordStore(embedder=None), "write")
+    async with Client(mcp_server([], [facts])) as client:
+        assert client.server_capabilities.resources is None
+        assert client.server_capabilities.completions is None
+    async with Client(mcp_server([FileMount("user", InProcessFileStore(), "write")])) as client:
+        assert client.server_capabilities.resources is not None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from mcp.client import Client
@@ -66,6 +68,13 @@ def _line(**message: object) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
 
 
+def _begins_namespaces() -> bool:
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return False
+    return not subprocess.run([unshare, "--pid", "--fork", "true"], capture_output=True, check=False).returncode
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 async def test_what_was_acknowledged_outlives_any_end(tmp_path, end):
     process = subprocess.Popen(
@@ -93,6 +102,25 @@ async def test_what_was_acknowledged_outlives_any_end(tmp_path, end):
     async with SqliteFileStore(tmp_path / "m.db") as store:
         assert (await store.read("a.md")).text == "kept"
         assert (await store.versions()).versions[0].origin.run_id.startswith("hand ")
+
+
+@pytest.mark.skipif(not _begins_namespaces(), reason="needs the right to begin a PID namespace")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_first_process_of_a_container(tmp_path, end):
+    command = ["unshare", "--pid", "--fork", "--kill-child", *COMMAND, "--memory", f"user={tmp_path}"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(_line(id=1, method="initialize", params=CLIENT))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        (first,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(first), end)
+        assert process.wait(SECONDS) == 128 + end
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_what_is_no_valid_request_is_refused_and_ends_nothing(tmp_path):

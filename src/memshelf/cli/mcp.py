@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -105,12 +107,19 @@ def mcp(
     say_what_is_new(places)
     files = [each.mount for each in places]
     files += [_store(each, str(url), str(key)) for each in stores]
-    # Python would wait for the thread that waits for the client. What was acknowledged is kept, as it is at a SIGTERM.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
     try:
         asyncio.run(_serve(files, [_records(each) for each in records], workspace))
     except* BrokenPipeError:  # the client has gone, and nobody is left to tell
         pass
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    """At once: Python would wait for the thread that waits for the client. What was acknowledged is kept."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+    os._exit(128 + number)  # the first process of a container: there, the system ignores what is not handled
 
 
 def _records(given: str) -> RecordMount:

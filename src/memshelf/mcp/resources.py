@@ -105,7 +105,7 @@ class FileResources:
         memory = name.lower()  # letter case counts neither in a scheme nor in what stands for a host
         if scheme.lower() != _SCHEME or memory not in self._mounts:
             known = ", ".join(_uri(each, "") for each in self._mounts)
-            raise MCPError(INVALID_PARAMS, f"No such resource. They begin with {known or 'nothing: there are none'}.")
+            raise MCPError(INVALID_PARAMS, f"No such resource. They begin with {known}.")
         return memory, unquote(path)
 
 

@@ -128,12 +128,12 @@ def mcp_server(
         instructions=instructions(files, records, workspace=workspace is not None),
         on_list_tools=served.list_tools,
         on_call_tool=served.call_tool,
-        on_list_resources=served.list_resources,
-        on_list_resource_templates=served.list_templates,
-        on_read_resource=served.read_resource,
+        on_list_resources=served.list_resources if files else None,
+        on_list_resource_templates=served.list_templates if files else None,
+        on_read_resource=served.read_resource if files else None,
         on_list_prompts=served.list_prompts,
         on_get_prompt=served.get_prompt,
-        on_completion=served.complete,
+        on_completion=served.complete if files else None,
     )
 
 
@@ -189,7 +189,7 @@ class _Served:
 
     async def list_templates(self, _: _Asked, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         del params
-        return ListResourceTemplatesResult(resource_templates=[*self._resources.templates] if self._files else [])
+        return ListResourceTemplatesResult(resource_templates=[*self._resources.templates])
 
     async def read_resource(self, _: _Asked, params: ReadResourceRequestParams) -> ReadResourceResult:
         return await self._resources.read(str(params.uri))
