@@ -406,6 +406,15 @@ async def test_standing_rules_are_read_added_to_and_edited(workspace):
     assert nothing["error"] == "invalid_value"
 
 
+async def test_a_rule_that_stands_already_is_not_added_again(workspace):
+    rule = call("edit_rules", old_string="", new_string="- Never use tabs.\n")
+    for _ in range(3):
+        [added] = await _results(workspace, rule)
+    assert added == {"path": "AGENTS.md", "size": 18, "hint": "The rules say so already."}
+    await _results(workspace, call("edit_rules", old_string="", new_string="- Never use"))  # a part of a line is none
+    assert (workspace.root / "AGENTS.md").read_text() == "- Never use tabs.\n- Never use\n"
+
+
 async def test_a_long_file_is_read_in_parts(workspace):
     (workspace.root / "conversations").mkdir(parents=True)
     (workspace.root / "conversations" / "2026-04-01.md").write_text("0123456789" * 2_500)

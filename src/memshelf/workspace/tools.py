@@ -144,14 +144,19 @@ class WorkspaceTools:
         return shown
 
     async def rules(self, old_string: str, new_string: str, *, origin: Origin) -> Json:
-        """Replace the one occurrence of a text in the standing rules; with `old_string=""`, add a line at the end."""
+        """Replace the one occurrence of a text in the standing rules; with `old_string=""`, add a line at the end,
+        unless it stands there already."""
         store, path = self._workspace.store, self._workspace.config.agent_md
         if old_string:
             done = await edits.edit(
                 store, path, old_string, new_string, origin=origin, format=_FORMAT, retries=_RETRIES
             )
         elif new_string.strip():
-            done = await self._added(f"{new_string.rstrip()}\n", origin)
+            line = f"{new_string.rstrip()}\n"
+            rules = await edits.find_text(store, path)
+            if rules is not None and f"\n{line}" in f"\n{rules.text}\n":
+                return {"path": path, "size": len(rules.text.encode()), "hint": "The rules say so already."}
+            done = await self._added(line, origin)
         else:
             raise MemoryStoreError("invalid_value", "There is nothing to add: new_string is empty.")
         return {"path": done.path, "size": done.size}
