@@ -167,7 +167,7 @@ async def test_a_listing_goes_on_from_its_cursor():
         await store.add(f"record {each}")
     texts, cursor = [], None
     for _ in range(3):
-        page = record_call("list", limit=2, **({"cursor": cursor} if cursor else {}))
+        page = record_call("list", limit=2, cursor=cursor)  # null for the first page
         [(_, shown)] = await _returned([RecordMount("facts", store, "read")], page)
         texts += [record["text"] for record in shown["records"]]
         cursor = shown["next_cursor"]

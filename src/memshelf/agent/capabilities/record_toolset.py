@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic_ai import RunContext
 
 from memshelf.agent.capabilities.toolset import answered, made_by
@@ -17,6 +17,9 @@ from memshelf.records.mount import RecordMount
 from memshelf.records.tools import MOST_FOUND, MOST_LISTED, RecordTools, failure
 
 __all__ = ["RecordCalls"]
+
+# A model that hands the last page's `next_cursor` on, which is null, or fills in null for what it leaves out.
+_Cursor: TypeAlias = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
 
 class RecordCalls:
@@ -30,7 +33,7 @@ class RecordCalls:
         return await answered(self._tools.search(memory, query, limit=limit), failure)
 
     async def list(
-        self, memory: str, limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 20, cursor: str = ""
+        self, memory: str, limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 20, cursor: _Cursor = ""
     ) -> Json:
         return await answered(self._tools.list(memory, limit=limit, cursor=cursor), failure)
 
