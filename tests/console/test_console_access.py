@@ -141,6 +141,16 @@ async def test_signing_out_ends_the_session_for_good(host, browser):
     assert (await browser.get("/stores")).url.path == "/console/sign-in"
 
 
+async def test_signing_out_after_the_session_has_ended_is_no_error(host, browser):
+    out = next(each for each in browser.page.forms if each.action.endswith("/sign-out"))
+    host.now += IDLE_SECONDS
+    page = await browser.post(out.action, out.fields)
+    assert (page.status, page.url.path, page.url.query) == (200, "/console/sign-in", b"")
+    await browser.sign_in(host.key)
+    refused = await browser.post(out.action, out.fields, {"sec-fetch-site": "cross-site"})
+    assert (refused.status, len(host.console.sessions._sessions)) == (403, 1)
+
+
 async def test_a_session_ends_when_it_is_not_used_and_after_a_day_of_work_in_any_case(host, browser):
     host.now += IDLE_SECONDS - 1
     assert (await browser.get("/stores")).url.path == "/console/stores"

@@ -239,7 +239,13 @@ def test_it_works_without_scripts_and_the_browser_asks_before_work_is_lost_with_
             page.get_by_role("link", name="Cancel").click(no_wait_after=True)
             expect(page.get_by_label("Content")).to_have_value("typed, True")
             assert asked == ["beforeunload"]
+            service.post(f"/v1/memory_stores/{store}/memories/{memory}", {"content": "theirs"})
+            page.get_by_role("button", name="Save").click()
+            page.get_by_role("link", name="Cancel").click(no_wait_after=True)
+            expect(page.get_by_label("Your text")).to_have_value("typed, True")
+            assert asked == ["beforeunload"] * 2
         page.get_by_role("button", name="Save").click()
+        expect(page.locator("main")).to_contain_text("The memory was saved.")
         expect(page.locator("main")).to_contain_text(f"typed, {scripts}")
         context.close()
 

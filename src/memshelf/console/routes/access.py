@@ -97,5 +97,5 @@ async def _sign_out(visit: Visit) -> Response:
 PAGES = (
     Page("/", _home),
     Page("/sign-in", _sign_in, forms=True, open=True),
-    Page("/sign-out", _sign_out, forms=None),
+    Page("/sign-out", _sign_out, forms=None, open=True),
 )

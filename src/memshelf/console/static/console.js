@@ -2,7 +2,7 @@
 "use strict";
 
 const unsaved = document.querySelector("form[data-unsaved]");
-let changed = false;
+let changed = unsaved?.dataset.unsaved === "typed"; // and shown again, as it could not be saved
 
 if (unsaved) {
   unsaved.addEventListener("input", () => { changed = true; });
