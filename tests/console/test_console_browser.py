@@ -24,7 +24,7 @@ _ARGUMENTS = [
     "--disable-sync",
     "--host-resolver-rules=MAP memory.test 127.0.0.1",
 ]
-_SIZES = {"wide": (1_200, 900), "narrow": (400, 800)}
+_SIZES = {"wide": (1_200, 900), "narrow": (320, 800)}
 
 pytestmark = pytest.mark.slow
 
@@ -203,7 +203,14 @@ def test_no_name_is_too_long_for_a_window(chromium: Browser, service: Service, s
     window.go(page.locator(".folder a"))
     window.go(page.locator(".path a").last)
     window.follow("版本")
-    for tab in ("history", "moment?time=2999-01-01", "search?query=www", "settings", "delete"):
+    for tab in (
+        "history",
+        "history?kind=user&actor=x",
+        "moment?time=2999-01-01",
+        "search?query=www",
+        "settings",
+        "delete",
+    ):
         page.goto(f"{service.url}/console/stores/{store}/{tab}")
         window.look()
     context.close()
