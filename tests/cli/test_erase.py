@@ -120,7 +120,8 @@ def test_who_was_killed_before_the_last_bytes_were_gone_removes_them_by_running_
     assert _rows("user.db", "SELECT wanted - done FROM erasures") == [(0,)]
 
 
-def test_many_versions_are_erased(files):
+def test_many_versions_are_erased(files, monkeypatch):
+    monkeypatch.setattr("memshelf.cli.erase._AT_ONCE", 20)
     for number in range(45):
         files("append", "old/diary.md", f"line {number}")
     assert files("erase", "old/diary.md", "--yes").text == "Erased old/diary.md (49 versions)\n"

@@ -27,7 +27,7 @@ from memshelf.mounted import Json
 
 __all__: list[str] = []
 
-_AT_ONCE = 20
+_AT_ONCE = 100
 _PAGE = 1_000
 _FEW = 50
 _OUT_OF_REACH = "Not erased: exports, backups, what chats and logs have shown, and other files that say the same."
