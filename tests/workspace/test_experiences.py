@@ -68,6 +68,19 @@ async def test_what_corrects_no_answer_is_not_kept(store, experiences, conversat
     assert await store.list() == []
 
 
+async def test_a_correction_may_come_in_several_messages_and_after_several(experiences):
+    parts = [
+        {"role": "user", "content": "add a step"},
+        {"role": "assistant", "content": "Let me look."},
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "Hm."},
+        {"role": "user", "content": "No, use pnpm instead of npm."},
+    ]
+    assert await experiences.learn_from(parts) is not None
+    (known,) = await experiences.list()
+    assert (known.lesson, known.asked) == ("No, use pnpm instead of npm.", "add a step")
+
+
 async def test_chinese_corrections_are_kept(experiences):
     file = await experiences.learn_from(_said("画一张图", "这是饼图。", "不对，我要的是柱状图，不是饼图。"))
     assert file is not None
@@ -239,6 +252,8 @@ async def test_corrections_are_recalled_by_what_a_question_is_about_in_both_lang
     assert await recalled(None, -1) == await recalled("install the packages", -1) == []
     await experiences.learn("commit messages have no emojis")
     assert await recalled("What is the capital of Australia?") == ["Commit messages have no emojis."]
+    about = ["Use pnpm instead of npm to install packages."]
+    assert await recalled("install the packages for the new project", 1) == about  # before what was learned twice
 
 
 async def test_what_is_forgotten_is_no_failure_although_the_index_is_no_text(tmp_path):
