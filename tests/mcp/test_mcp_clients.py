@@ -36,7 +36,7 @@ class Unreadable(InProcessFileStore):
 
 class Hanging(InProcessFileStore):
     async def list(self):
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
 
 class Breaking(InProcessFileStore):
@@ -219,16 +219,19 @@ async def test_no_path_of_the_disk_is_shown(tmp_path):
 
 
 async def test_a_call_that_is_cancelled_keeps_nobody_waiting():
-    class Slow(InProcessFileStore):
+    begun = asyncio.Event()
+
+    class Hanging(InProcessFileStore):
         async def write(self, path, text, *, expected, origin):
             if path == "slow.md":
-                await asyncio.sleep(60)
+                begun.set()
+                await asyncio.Event().wait()
             return await super().write(path, text, expected=expected, origin=origin)
 
-    async with Client(mcp_server([FileMount("user", Slow(), "write")])) as client:
+    async with Client(mcp_server([FileMount("user", Hanging(), "write")])) as client:
         create = {"memory": "user", "content": "x"}
         slow = asyncio.create_task(client.call_tool("memory_file_create", {**create, "path": "slow.md"}))
-        await asyncio.sleep(0.1)
+        await begun.wait()
         waiting = asyncio.create_task(client.call_tool("memory_file_create", {**create, "path": "b.md"}))
         slow.cancel()
         assert not (await asyncio.wait_for(waiting, 10)).is_error
