@@ -377,6 +377,39 @@ async def test_a_file_made_by_hand_while_one_is_created_is_kept(root: Path, call
     assert {each.name for each in (root / ".memshelf").iterdir()} == {"lock", ".gitignore"}
 
 
+async def test_a_file_that_moves_while_it_is_listed_is_listed_once(root: Path) -> None:
+    calls, number = 1, 0
+    while number < calls:
+        there, back = (root / "a/file", root / "b/file") if number % 2 else (root / "b/file", root / "a/file")
+        back.unlink(missing_ok=True)
+        _by_hand(root, str(there.relative_to(root)), "here or there")
+        back.parent.mkdir(exist_ok=True)
+        for directory in (root, there.parent, back.parent):
+            os.utime(directory, (0, 0))  # or a change could have the same stamp, where the clock of a disk is coarse
+
+        def meddle(_: str, call: int, there: Path = there, back: Path = back, number: int = number) -> None:
+            if call == number:
+                there.rename(back)
+
+        disk = _Meddled(meddle)
+        async with DirectoryFileStore(root, disk=disk) as store:
+            listed = [entry.path for entry in await store.list()]
+        assert listed in (["a/file"], ["b/file"]), f"at call {number}: {disk.calls}"
+        number, calls = number + 1, len(disk.calls)
+    assert calls > 10
+
+
+async def test_a_listing_does_not_wait_for_whoever_changes_something_without_a_break(root: Path) -> None:
+    _by_hand(root, "a/file", "text")
+
+    def meddle(call: str, number: int) -> None:
+        if call == "status_of":
+            (root / "a" / f"{number}").mkdir()
+
+    async with DirectoryFileStore(root, disk=_Meddled(meddle)) as store:
+        assert [entry.path for entry in await store.list()] == ["a/file"]
+
+
 async def test_a_directory_removed_by_hand_while_a_file_is_created_is_made_again(root: Path) -> None:
     (root / "d").mkdir(parents=True)
     times = []

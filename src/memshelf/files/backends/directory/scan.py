@@ -27,6 +27,8 @@ SETTLED_NS = 2_000_000_000
 A second change within one tick of the disk's clock would leave the same stamp. No disk ticks more slowly than this.
 """
 
+_LOOKS = 5
+
 _Stamp: TypeAlias = tuple[int, int, int, int, int]
 
 
@@ -68,10 +70,19 @@ def nothing(prefix: str = "") -> Listing:
 def scan(disk: Disk, at: int, format: FileFormat, before: Listing) -> Listing:
     """List what stands below an open directory; `before` itself when that is what it still is.
 
+    What is created, moved or deleted meanwhile is looked at again, so that the listing is of one moment: a file that
+    moves would else be found in neither directory, as if it were deleted. Who changes something without a break is not
+    waited for.
+
     A symbolic link, a special file, a name that no memory path leads to and content that is not UTF-8 or too large
     are left out. An unreadable file or directory is an `OSError`: left out, it would seem to be deleted.
     """
-    top = _Scan(disk, format).directory(at, before.top)
+    top = before.top
+    for _ in range(_LOOKS):
+        looking = _Scan(disk, format)
+        top = looking.directory(at, top)
+        if looking.saw_one_moment(at):
+            break
     return before if top is before.top else _listing(top)
 
 
@@ -105,8 +116,17 @@ class _Scan:
         self._disk = disk
         self._format = format
         self._any_size = replace(format, max_file_bytes=sys.maxsize)  # a lowered limit hides nothing
+        self._looked_at: list[tuple[str, _Stamp]] = []
 
-    def directory(self, at: int, before: _Directory) -> _Directory:
+    def saw_one_moment(self, root: int) -> bool:
+        """Whether every directory is still as it was before it was looked at."""
+        try:
+            return all(_stamp(self._disk.status_of(where, root)) == stamp for where, stamp in self._looked_at)
+        except OSError:  # one is gone
+            return False
+
+    def directory(self, at: int, before: _Directory, where: str = ".") -> _Directory:
+        self._looked_at.append((where, _stamp(self._disk.status(at))))
         known = before.files
         unchanged: list[str] = []
         others: list[os.DirEntry[str]] = []
@@ -123,7 +143,7 @@ class _Scan:
                     continue
             others.append(found)
         files = dict(self._files(others, at, before.prefix))
-        directories = dict(self._directories(others, at, before))
+        directories = dict(self._directories(others, at, before, where))
         rest = (found.name for found in others if not found.name.isascii())
         foreign = frozenset(name for name in rest if name not in files and name not in directories)
         same = not files and len(unchanged) == len(known) and foreign == before.foreign
@@ -132,7 +152,7 @@ class _Scan:
         return _Directory(before.prefix, {name: known[name] for name in unchanged} | files, directories, foreign)
 
     def _directories(
-        self, others: Sequence[os.DirEntry[str]], at: int, before: _Directory
+        self, others: Sequence[os.DirEntry[str]], at: int, before: _Directory, where: str
     ) -> Iterator[tuple[str, _Directory]]:
         for found in others:
             if not found.is_dir(follow_symlinks=False):
@@ -152,7 +172,7 @@ class _Scan:
                     continue
                 raise
             try:
-                yield found.name, self.directory(inside, child)
+                yield found.name, self.directory(inside, child, f"{where}/{found.name}")
             finally:
                 self._disk.close(inside)
 
