@@ -103,8 +103,9 @@ class HistoryFileStore(FileStore, Protocol):
 
     Each mutation that returns wrote exactly one version, in the same transaction. A mutation repeated with the same
     `(run_id, tool_call_id)` and arguments changes nothing and returns its first result; with other arguments it is
-    `forbidden`. `changes` is exact: `FullResync` comes only for a cursor that is not of this memory, or when a
-    redaction removed a path that the answer would have to name.
+    `forbidden`, and so is one whose version was redacted, as nothing tells its arguments any more. `changes` is exact:
+    `FullResync` comes only for a cursor that is not of this memory, or when a redaction removed a path that the answer
+    would have to name.
     """
 
     async def versions(

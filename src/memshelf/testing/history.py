@@ -240,6 +240,16 @@ class HistoryFileStoreContract(StoreContract):
         assert await contents(store) == {"a": "one", "b": "one"}
 
     @scenario
+    async def test_a_tool_call_made_again_after_its_version_was_redacted_is_refused(
+        self, store: HistoryFileStore
+    ) -> None:
+        call = Origin("run", "ann", "call")
+        first = await store.write("a", "one", expected=None, origin=call)
+        await store.write("a", "two", expected=first, origin=ORIGIN)
+        await store.redact(first, by="ann")
+        await refused("forbidden", store.write("a", "one", expected=None, origin=call))
+
+    @scenario
     async def test_an_edit_made_again_is_applied_once(self, store: HistoryFileStore) -> None:
         format = FileFormat()
         await store.write("a", "likes tea", expected=None, origin=ORIGIN)
