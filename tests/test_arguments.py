@@ -144,6 +144,10 @@ async def test_a_class_is_no_store_and_an_id_no_collection_of_ids(tmp_path):
         RecordMount("records", SqliteRecordStore, "write")
     with pytest.raises(TypeError, match="is not a FileStore"):
         FileMount("files", SqliteFileStore, "write")
+    with pytest.raises(
+        TypeError, match=r"^Mount files: str is not a FileStore, such as SqliteFileStore\('user.db'\) is.$"
+    ):
+        FileMount("files", "notes.db", "write")
     async with SqliteRecordStore(tmp_path / "a.db", embedder=None) as store:
         record = await store.add("tea")
         with pytest.raises(TypeError, match="also of one"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 __all__ = [
@@ -36,7 +36,8 @@ def checked_argument(name: str, value: T, *kinds: type | None) -> T:
         given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
         if given in names:  # another library's, such as the client of an older one
             given = f"{type(value).__module__}.{given}"
-        raise TypeError(f"`{name}` is of type {wanted}, not {given}.")
+        alone = " Put a single one into a list." if type(value) is str and Collection in kinds else ""
+        raise TypeError(f"`{name}` is of type {wanted}, not {given}.{alone}")
     return value
 
 

@@ -73,6 +73,17 @@ def test_what_does_not_exist_is_exit_code_3_and_a_line(run, command):
         assert (as_json.code, as_json.json["error"]) == (3, ran.err.split(": ")[1])
 
 
+def test_it_is_said_where_a_workspace_and_threads_may_be_instead(run):
+    assert run("workspace", "list").err.splitlines() == [
+        "error: unknown_memory: There is no workspace at .memshelf/workspace.",
+        "Check --workspace; `memshelf workspace add` makes a new one.",
+    ]
+    assert run("threads", "list").err.splitlines() == [
+        "error: unknown_memory: There is no folder of threads at .memshelf/threads.",
+        "Check --threads: `memshelf chat` keeps its threads in .memshelf/threads, an agent its sessions in .sessions.",
+    ]
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -96,7 +96,8 @@ def test_the_folder_of_a_service_is_no_memory_and_says_how_to_see_its_stores(run
             ],
         )
     refused = run("files", "ls", "--memory", "data/memshelf.db")
-    assert "It belongs to a service: `memshelf stores list --data data`." in refused.err
+    assert refused.err.endswith("\nIt belongs to a service: `memshelf stores list --data data`.\n")
+    assert "files create" not in refused.err  # there, it is no advice
     run("files", "create", "a.md", "x", "--memory", "own/memshelf.db")
     assert run("files", "ls", "--memory", "own").code == 0  # a memory of that name is no service
 

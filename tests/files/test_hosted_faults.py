@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import ssl
 import sys
 from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import httpx2
 import pytest
@@ -338,6 +342,75 @@ def test_an_address_that_is_none_is_refused_at_construction(url):
 def test_a_key_that_no_header_can_hold_is_refused_at_construction_and_not_shown(key):
     with pytest.raises(ValueError, match="api_key is"):
         MemoryStoreFileStore("http://x", key, "memstore_x")
+
+
+@BOTH
+async def test_a_server_without_tls_is_named(kind):
+    def refuse(_request):
+        raise httpx2.ConnectError("failed") from ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number")
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(refuse)) as client:
+        error = await refused("unavailable", kind(URL, "msk_key", "memstore_1", client=client).list())
+    assert error.message.startswith("TLS with the server failed: check its address, which begins with http:// if ")
+
+
+class _Listing(BaseHTTPRequestHandler):
+    """An empty store, on a connection that stays open. A `/v1` too many leads nowhere."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        there = not self.path.startswith("/v1/v1/")
+        self._answer(200 if there else 404, b'{"data": [], "cursor": "0", "next_page": null}' if there else b"")
+
+    def _answer(self, status, body):
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments):
+        pass
+
+
+@pytest.fixture
+def empty_store():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Listing) as server:
+        server.daemon_threads = True
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # of a loop that ends first, only garbage is left
+def test_every_event_loop_may_use_a_store(empty_store, kind):
+    store = kind(empty_store, "msk_key", "memstore_1")
+
+    async def first():
+        assert await store.list() == []
+
+    async def last():
+        async with store:
+            assert await store.list() == []
+        assert await store.list() == []  # a closed store opens again
+        await store.aclose()
+
+    for loop in (first, first, last):
+        asyncio.run(loop())
+    gc.collect()  # the store, which is here still, holds on to none of them
+
+
+@BOTH
+def test_an_address_with_a_v1_too_many_is_named(empty_store, kind):
+    async def ask():
+        async with kind(f"{empty_store}/v1", "msk_key", "memstore_1") as store:
+            with pytest.raises(MemoryStoreError, match=r"check its .*address"):
+                await store.read("a")
+
+    asyncio.run(ask())
 
 
 @BOTH

@@ -374,11 +374,11 @@ async def test_a_correction_that_is_not_admitted_does_not_hide_what_it_corrects(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"admit": "user"}, "`admit` is of type Collection"),
+        ({"admit": "user"}, "`admit` is of type Collection, not str. Put a single one into a list."),
         ({"admit": ()}, "names one or more of user, agent, tool, import"),
         ({"admit": ("user", "system")}, "names one or more of user, agent, tool, import"),
         ({"store": _Store(), "admit": ("user",)}, "_Store keeps no origins"),
-        ({"store": object()}, "object is not a RecordStore"),
+        ({"store": object()}, r"object is not a RecordStore, such as SqliteRecordStore\('user.db'\) is."),
         ({"name": "Facts"}, r"matches \^"),
         ({"access": "admin"}, "'read' or 'write', not 'admin'"),
     ],

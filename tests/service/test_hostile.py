@@ -291,6 +291,12 @@ def test_a_path_with_nothing_at_it(service, path):
     refused(service.get(path), 404)
 
 
+def test_a_path_with_a_v1_too_many_says_where_the_api_is(service):
+    for path in ("/v1/v1/memory_stores", "/"):
+        said = service.get(path).json["error"]["message"]
+        assert said.endswith(" The API is below /v1; the address that a client is given ends before it.")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [

@@ -84,14 +84,16 @@ def disk_path(argument: str) -> Path:
     return path.absolute() if str(path).startswith("~") else path  # `./~` is no home
 
 
-def existing_folder(argument: str, what: str) -> Path:
-    """The folder that a user typed, which is a `what`. `unknown_memory` when there is no such folder."""
+def existing_folder(argument: str, what: str, advice: str) -> Path:
+    """The folder that a user typed, which is a `what`. `unknown_memory`, with advice, when there is no such folder."""
     folder = disk_path(argument)
     if is_directory(folder):
         return folder
     if stands(folder):
         raise MemoryStoreError("unknown_memory", f"{argument} is no {what}: it is not a folder.")
-    raise MemoryStoreError("unknown_memory", f"There is no {what} at {argument}.")
+    error = MemoryStoreError("unknown_memory", f"There is no {what} at {argument}.")
+    error.add_note(advice)
+    raise error
 
 
 def locate(text: str) -> Place:
@@ -201,11 +203,12 @@ def require(place: Place) -> None:
     else:
         return
     error = MemoryStoreError("unknown_memory", missing)
+    if place.kind == "sqlite" and names and _holds(place.path, "workspaces"):
+        error.add_note(f"It belongs to a service: `memshelf stores list --data {place.path.parent}`.")
+        raise error
     error.add_note("Check --memory; `memshelf files create` makes a new memory.")
     if place.kind == "sqlite" and not names and _holds(place.path, "records"):
         error.add_note("It holds records, which are no files: `memshelf records list`.")
-    if place.kind == "sqlite" and names and _holds(place.path, "workspaces"):
-        error.add_note(f"It belongs to a service: `memshelf stores list --data {place.path.parent}`.")
     raise error
 
 

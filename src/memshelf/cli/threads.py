@@ -264,7 +264,11 @@ def rm(thread: str, threads: str, *, yes: bool, as_json: bool) -> None:
 
 
 def _folder(threads: str) -> Path:
-    return existing_folder(threads, "folder of threads")
+    return existing_folder(
+        threads,
+        "folder of threads",
+        "Check --threads: `memshelf chat` keeps its threads in .memshelf/threads, an agent its sessions in .sessions.",
+    )
 
 
 def _existing(threads: str, thread: str) -> SessionLog:

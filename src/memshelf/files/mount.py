@@ -38,7 +38,8 @@ class FileMount:
     def __post_init__(self) -> None:
         check_mount(self)
         if not isinstance(self.store, FileStore) or isinstance(self.store, type):
-            raise TypeError(f"Mount {self.name}: {type(self.store).__name__} is not a FileStore.")
+            given = type(self.store).__name__
+            raise TypeError(f"Mount {self.name}: {given} is not a FileStore, such as SqliteFileStore('user.db') is.")
         object.__setattr__(self, "always_load", tuple(checked_argument("always_load", self.always_load, Collection)))
         checked_argument("cursor_key", self.cursor_key, str, None)
 

@@ -40,7 +40,10 @@ class RecordMount:
     def __post_init__(self) -> None:
         check_mount(self)
         if not isinstance(self.store, RecordStore) or isinstance(self.store, type):
-            raise TypeError(f"Mount {self.name}: {type(self.store).__name__} is not a RecordStore.")
+            given = type(self.store).__name__
+            raise TypeError(
+                f"Mount {self.name}: {given} is not a RecordStore, such as SqliteRecordStore('user.db') is."
+            )
         checked_argument("recall", self.recall, bool)
         if self.admit is not None:
             self._check_admitted()

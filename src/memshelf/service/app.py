@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memshelf import __version__
 from memshelf.service.call import call_of
 from memshelf.service.door import API_PREFIXES, Door
-from memshelf.service.errors import ApiError, envelope, internal_error
+from memshelf.service.errors import ApiError, envelope, internal_error, no_such_path
 from memshelf.service.openapi import described
 from memshelf.service.operation import Operation
 from memshelf.service.retention import expiring
@@ -97,7 +97,7 @@ async def _refused(request: Request, error: Any) -> Response:  # the type that F
     """What the router refuses: a path that there is not, or a method of one."""
     call = call_of(request.scope)
     if error.status_code == 404:
-        refusal = ApiError(404, "not_found_error", "There is nothing at this path.")
+        refusal = no_such_path()
     else:
         refusal = ApiError(error.status_code, "invalid_request_error", str(error.detail))
     return JSONResponse(envelope(refusal, call.request_id), error.status_code, error.headers)

@@ -24,6 +24,7 @@ __all__ = [
     "envelope",
     "internal_error",
     "invalid_request",
+    "no_such_path",
     "not_found",
     "status_of",
 ]
@@ -91,6 +92,12 @@ def invalid_request(message: str) -> ApiError:
 
 def not_found(message: str) -> ApiError:
     return ApiError(404, "not_found_error", message)
+
+
+def no_such_path() -> ApiError:
+    # Most often a client whose own address has the `/v1` that it puts before each path once more.
+    said = "There is nothing at this path. The API is below /v1; the address that a client is given ends before it."
+    return not_found(said)
 
 
 def internal_error() -> ApiError:

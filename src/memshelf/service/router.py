@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memshelf.service.errors import ApiError, not_found
+from memshelf.service.errors import no_such_path
 from memshelf.service.operation import Operation, Resource
 
 __all__ = ["Router"]
@@ -53,14 +53,10 @@ class Router:
             following = node.named.get(segment)
             if following is None:
                 if node.any is None or not segment:
-                    raise _nothing_there()
+                    raise no_such_path()
                 parameters[node.parameter] = segment
                 following = node.any
             node = following
         if node.resource is None:
-            raise _nothing_there()
+            raise no_such_path()
         return node.resource, parameters
-
-
-def _nothing_there() -> ApiError:
-    return not_found("There is nothing at this path.")

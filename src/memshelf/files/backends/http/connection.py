@@ -6,6 +6,7 @@ a change it is `LostReplyError`, which the store settles by reading back. Nothin
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 from collections.abc import Callable, Mapping
@@ -84,7 +85,8 @@ class RefusedError(MemoryStoreError):
 
 
 class Connection:
-    """One store on a server. Without a `client` it has one of its own, from the first request to `aclose`."""
+    """One store on a server. Without a `client` it has one of its own in each event loop: connections belong to the
+    loop that opened them, and of a loop that has ended nothing can be used again."""
 
     def __init__(
         self,
@@ -109,13 +111,13 @@ class Connection:
             "accept-encoding": "identity",
         }
         self._given = checked_argument("client", client, httpx2.AsyncClient, None)
-        self._own: httpx2.AsyncClient | None = None
+        self._own: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
         self._timeout = timeout
         self._most = max_answer_bytes
 
     async def aclose(self) -> None:
-        """Close the connections, unless the client was given."""
-        own, self._own = self._own, None
+        """Close the connections of this event loop, unless the client was given."""
+        own = self._own.pop(asyncio.get_running_loop(), None)
         if own is not None:
             await own.aclose()
 
@@ -139,10 +141,7 @@ class Connection:
         return parse(await self._send(method, path, query, body))
 
     async def _send(self, method: Method, path: str, query: Query | None, body: Json | None) -> Json:
-        client = self._given
-        if client is None:
-            # Proxies and certificates from the environment are the host's business: it may give its own client.
-            client = self._own = self._own or httpx2.AsyncClient(trust_env=False)
+        client = self._given or self._own_client()
         headers = dict(self._headers)
         content = None
         if body is not None:
@@ -165,6 +164,16 @@ class Connection:
         except httpx2.HTTPError as failure:
             raise LostReplyError(f"The server's answer was lost ({type(failure).__name__}).") from None
         return self._judged(status, data)
+
+    def _own_client(self) -> httpx2.AsyncClient:
+        loop = asyncio.get_running_loop()
+        client = self._own.get(loop)
+        if client is None:
+            for ended in [each for each in list(self._own) if each.is_closed()]:
+                self._own.pop(ended, None)  # another thread may be here as well
+            # Proxies and certificates from the environment are the host's business: it may give its own client.
+            client = self._own[loop] = httpx2.AsyncClient(trust_env=False)
+        return client
 
     def _judged(self, status: int, data: bytes) -> Json:
         if 300 <= status < 400:
@@ -191,16 +200,19 @@ class Connection:
             does_not = "does not know this API key" if status == 401 else "does not let this API key do that"
             return f"The server {does_not} (status {status}): check the key; nothing changed."
         if not isinstance(said, str) or not said:
-            return f"The server refused with status {status}; nothing changed."
+            where = ": check its address" if status == 404 else ""
+            return f"The server refused with status {status}{where}; nothing changed."
         return sound(said.replace(self._key, "[key]")[:_MESSAGE_CHARS])
 
 
 def _not_reached(failure: BaseException) -> str:
-    """Why a request did not get there. A certificate is named: who meets one can do something about it."""
+    """Why a request did not get there. What is wrong with TLS is named: who meets that can do something about it."""
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"The server's certificate is not trusted ({cause.verify_message})"
+        if isinstance(cause, ssl.SSLError):
+            return "TLS with the server failed: check its address, which begins with http:// if the server has no TLS"
         cause = cause.__cause__ or cause.__context__
     return f"The server cannot be reached ({type(failure).__name__}): check its address"
 

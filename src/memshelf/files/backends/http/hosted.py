@@ -58,7 +58,7 @@ class MemoryStoreFileStore(Closes):
 
     `api_key` is sent to `base_url` and nowhere else: redirects are not followed, and no error or log has it. Give a
     `client` for proxies, certificates and the like; it is not closed by `aclose`. A request takes at most `timeout`
-    seconds, and an answer at most `max_answer_bytes`. Use a store from one event loop.
+    seconds, and an answer at most `max_answer_bytes`.
     """
 
     def __init__(
@@ -319,7 +319,9 @@ def _explained(refused: RefusedError) -> MemoryStoreError:
     """A refusal that does not come from a file memory."""
     if refused.status in (404, 405, 409):
         return MemoryStoreError(
-            "unavailable", f"The server is no memshelf service with file memories (status {refused.status})."
+            "unavailable",
+            f"The server is no memshelf service with file memories (status {refused.status}): check its address, "
+            "which ends before /v1.",
         )
     return refused.plainly()
 

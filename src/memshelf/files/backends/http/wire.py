@@ -193,7 +193,9 @@ class Memories:
 def _gone(refused: RefusedError) -> MemoryStoreError:
     """What is not found where no memory is named is the store."""
     if refused.status == 404:
-        return MemoryStoreError("memory_deleted", "The server has no such memory store.")
+        return MemoryStoreError(
+            "memory_deleted", "The server has no such memory store: check its ID, and the server's address."
+        )
     return refused
 
 
