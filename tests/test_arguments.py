@@ -46,6 +46,7 @@ from memshelf import (
     WorkspaceMemoryConfig,
     find_secrets,
     import_memories,
+    open_memory_store,
     session_state,
 )
 
@@ -137,6 +138,12 @@ async def test_a_time_of_a_search_is_a_datetime(now):
     async with InProcessRecordStore(embedder=None) as store:
         with pytest.raises(TypeError, match=r"^`now` is of type datetime or None, not \w+\.$"):
             await store.search("tea", limit=1, now=now)
+
+
+async def test_a_store_of_a_server_is_an_id_before_anything_is_asked():
+    for store, refusal in ((5, TypeError), ("", ValueError)):
+        with pytest.raises(refusal, match=r"^`store` is "):
+            await open_memory_store("http://127.0.0.1:1", "key", store)
 
 
 async def test_a_class_is_no_store_and_an_id_no_collection_of_ids(tmp_path):
@@ -318,6 +325,8 @@ async def test_a_call_of_a_history_names_what_is_of_another_type(tmp_path, name,
         ("messages", lambda w: w.archive_conversation(None)),
         ("query", lambda w: w.freeze_snapshots(5)),
         ("messages", lambda w: w.experiences.learn_from(5)),
+        ("lesson", lambda w: w.experiences.learn(b"Use tabs.")),
+        ("asked", lambda w: w.experiences.learn("Use tabs.", asked=None)),
         ("file", lambda w: w.experiences.forget(None)),
         ("query", lambda w: w.experiences.recall(b"tea")),
         ("limit", lambda w: w.experiences.recall("tea", None)),

@@ -120,6 +120,8 @@ class Experiences:
         """
         if kind not in get_args(ExperienceKind):
             raise ValueError(f"An experience is one of {', '.join(get_args(ExperienceKind))}, not {kind!r}.")
+        for name, text in (("lesson", lesson), ("asked", asked)):
+            checked_argument(name, text, str)
         lesson, asked = (_written(admit(text, self._secrets, subject="An experience")) for text in (lesson, asked))
         if not 1 <= len(lesson) <= _LESSON_CHARS:
             raise ValueError(f"A lesson has 1 to {_LESSON_CHARS} characters; this one has {len(lesson)}.")

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from memshelf.arguments import checked_id
 from memshelf.errors import MemoryStoreError
 from memshelf.files.backends.http.connection import ANTHROPIC_HEADERS, Connection, RefusedError
 from memshelf.files.backends.http.hosted import MemoryStoreFileStore
@@ -31,10 +32,10 @@ async def open_memory_store(
 
     `unknown_memory` when it has no such store; `forbidden`, `unavailable`.
     """
+    named = quote(checked_id("store", store), safe="", errors="replace")
     connection = Connection(
         base_url, api_key, headers=headers, client=client, timeout=timeout, max_answer_bytes=max_answer_bytes
     )
-    named = quote(store, safe="", errors="replace")
     kind: type[MemoryStoreFileStore | PlatformFileStore] = MemoryStoreFileStore
     try:
         await connection.ask(f"/v1/memory_stores/{named}", lambda answer: answer)
