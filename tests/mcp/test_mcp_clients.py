@@ -104,6 +104,19 @@ async def test_null_is_what_was_left_out(all_kinds):
     assert "memory: Field required" in missing.structured_content["message"]
 
 
+async def test_what_a_client_adds_of_its_own_is_ignored_and_told(all_kinds):
+    own = {"toolCallId": "call_1", "task_progress": None}
+    async with Client(all_kinds) as client:
+        added = await client.call_tool("memory_record_add", {"memory": "facts", "text": "Ann drinks tea.", **own})
+        assert not added.is_error
+        assert added.structured_content["ignored"] == ["toolCallId", "task_progress"]
+        misnamed = await client.call_tool("memory_record_add", {"memory": "facts", "content": "Ann drinks tea."})
+        assert misnamed.is_error
+        assert misnamed.structured_content["message"] == "text: Field required. Nothing changed."
+        assert misnamed.structured_content["ignored"] == ["content"]
+        assert not (await client.call_tool("memory_context", {"about": "tea", **own})).is_error
+
+
 async def test_no_answer_repeats_what_is_endless(all_kinds):
     endless = "x" * 100_000
     async with Client(all_kinds) as client:
@@ -114,10 +127,10 @@ async def test_no_answer_repeats_what_is_endless(all_kinds):
                 if parameter["type"] == "string":
                     answer = await client.call_tool(tool.name, {**given, name: endless})
                     assert len(answer.content[0].text) < 2_000, (tool.name, name)
-        unknown = {f"{number}{endless[:50]}": 1 for number in range(10_000)} | {endless: 1}
-        refused = (await client.call_tool("memory_file_view", {"memory": "user", **unknown})).structured_content
-        assert refused["message"].endswith("; and 9996 more. Nothing changed.")
-        assert len(refused["message"]) < 1_000
+        unknown = {endless: 1} | {f"{number}{endless[:50]}": 1 for number in range(10_000)}
+        shown = await client.call_tool("memory_file_view", {"memory": "user", **unknown})
+        assert shown.structured_content["ignored"][5:] == ["9996 more"]
+        assert len(shown.content[0].text) < 1_000
         for asked in (client.read_resource, client.get_prompt, lambda name: client.call_tool(name, {})):
             for name in (endless, f"memshelf://user/{endless}"):
                 with pytest.raises(MCPError) as caught:
@@ -200,7 +213,7 @@ async def test_halves_of_surrogate_pairs_end_no_connection():
         assert json.loads(found.content[0].text) == found.structured_content
         refused = await client.call_tool("memory_file_create", {"memory": "user", "path": "a.md", "content": half})
         assert refused.structured_content["error"] == "invalid_file"
-        assert (await client.call_tool("memory_file_view", {"memory": "user", half: 1})).is_error
+        assert (await client.call_tool("memory_file_view", {"memory": "user", half: 1})).structured_content["ignored"]
         assert not (await client.call_tool("memory_context", {"about": half})).is_error
 
 
@@ -244,3 +257,21 @@ async def test_resources_are_offered_only_where_there_are_files():
         assert client.server_capabilities.completions is None
     async with Client(mcp_server([FileMount("user", InProcessFileStore(), "write")])) as client:
         assert client.server_capabilities.resources is not None
+
+
+async def test_other_clients_that_get_ahead_many_times_do_not_fail_a_change():
+    class Contended(InProcessFileStore):
+        ahead = 12
+
+        async def write(self, path, text, *, expected, origin):
+            if expected is not None and self.ahead:
+                self.ahead -= 1
+                raise MemoryStoreError("version_mismatch", "Somebody else was first.")
+            return await super().write(path, text, expected=expected, origin=origin)
+
+    store = Contended()
+    await store.write("log.md", "begun", expected=None, origin=BY)
+    async with Client(mcp_server([FileMount("user", store, "write")])) as client:
+        line = {"memory": "user", "path": "log.md", "content": "one"}
+        assert not (await client.call_tool("memory_file_append", line)).is_error
+    assert (await store.read("log.md")).text == "begun\none"

@@ -160,6 +160,19 @@ def test_what_is_no_valid_request_is_refused_and_ends_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_was_asked_before_the_client_hung_up_is_done_and_answered(tmp_path):
+    asked = [_line(id=1, method="initialize", params=CLIENT), _line(method="notifications/initialized")]
+    for number in range(20):
+        arguments = {"memory": "user", "path": f"{number}.md", "content": "kept"}
+        call = {"name": "memory_file_create", "arguments": arguments}
+        asked.append(_line(id=f"call-{number}", method="tools/call", params=call))
+    command = [*COMMAND, "--memory", f"user={tmp_path / 'm.db'}"]
+    ended = subprocess.run(command, input=b"".join(asked), capture_output=True, timeout=SECONDS, check=True)
+    answers = {answer["id"]: answer["result"] for answer in map(json.loads, ended.stdout.splitlines())}
+    assert answers.keys() == {1, *(f"call-{number}" for number in range(20))}
+    assert not any(result.get("isError") for result in answers.values())
+
+
 def test_a_client_that_no_longer_reads_leaves_no_traceback(tmp_path):
     process = subprocess.Popen(
         [*COMMAND, "--memory", f"user={tmp_path}"],

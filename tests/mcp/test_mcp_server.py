@@ -153,7 +153,6 @@ async def test_what_a_mount_does_not_allow_is_not_offered_and_refused(files, rec
         {"memory": "user", "pattern": "x", "limit": 201},
         {"memory": "user", "pattern": "x", "limit": "many"},
         {"memory": ["user"], "pattern": "x"},
-        {"memory": "user", "pattern": "x", "colour": "blue"},
     ],
 )
 async def test_wrong_arguments_are_named(files, arguments):

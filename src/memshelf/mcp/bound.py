@@ -70,10 +70,18 @@ class BoundTool:
     _failure: Failure
 
     async def __call__(self, arguments: Mapping[str, Any], origin: Origin) -> tuple[Json, bool]:
-        """The answer, and whether it is a refusal."""
+        """The answer, and whether it is a refusal. Some models fill in null for what they leave out, and some clients
+        add what is their own, such as the id of a call: that is no reason to refuse, but it is told."""
+        known = self._arguments.model_fields
+        given = {name: value for name, value in arguments.items() if name in known and value is not None}
+        answer, wrong = await self._answer(given, origin)
+        if ignored := [name for name in arguments if name not in known]:
+            more = [f"{len(ignored) - _MOST_NAMED} more"] if len(ignored) > _MOST_NAMED else []
+            answer = {**answer, "ignored": [*(name[:_NAME_CHARS] for name in ignored[:_MOST_NAMED]), *more]}
+        return answer, wrong
+
+    async def _answer(self, given: Mapping[str, Any], origin: Origin) -> tuple[Json, bool]:
         try:
-            # Some models fill in null for what they leave out.
-            given = {name: value for name, value in arguments.items() if value is not None}
             checked = self._arguments.model_validate(given)
             by = {"origin": origin} if self._takes_origin else {}
             return await self._method(**dict(checked), **by), False
@@ -181,8 +189,5 @@ def _untitled(schema: Json) -> Json:
 
 
 def _said(error: ValidationError) -> str:
-    """What is wrong, whatever a client sends: names are cut, and of many only the first are there."""
-    wrong = error.errors(include_url=False, include_context=False, include_input=False)
-    named = [f"{'.'.join(map(str, each['loc']))[:_NAME_CHARS] or 'arguments'}: {each['msg']}" for each in wrong]
-    more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
-    return f"{'; '.join(named[:_MOST_NAMED])}{more}. Nothing changed."
+    wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+    return f"{'; '.join(wrong)}. Nothing changed."

@@ -80,6 +80,7 @@ _PROMPT = Prompt(
     arguments=[PromptArgument(name="about", description=_ABOUT, required=False)],
 )
 _NAME_CHARS = 60
+_FILE_LIMITS = FileMemoryLimits(write_retries=20)  # each client has a server, and they write at the same time
 _WORKSPACE = "."  # as no mount is named
 
 _log = logging.getLogger(__name__)
@@ -104,6 +105,8 @@ def mcp_server(
     `origin` says whom changes are made for; its kind is always `agent`. Without a `run_id` of its own, a history tells
     which client wrote, by the name that it gave itself, and a number for this server. Stores are not closed by it.
 
+    Without `file_limits`, a change of a file that others keep changing is tried up to 20 times more.
+
     No memory, or two of one name, is a `ValueError`, and what is no mount a `TypeError`.
     """
     if not files and not records and workspace is None:
@@ -116,7 +119,7 @@ def mcp_server(
         distinct(files, FileMount, "mcp_server") if files else (),
         distinct(records, RecordMount, "mcp_server") if records else (),
         workspace,
-        checked_argument("file_limits", file_limits, FileMemoryLimits, None) or FileMemoryLimits(),
+        checked_argument("file_limits", file_limits, FileMemoryLimits, None) or _FILE_LIMITS,
         checked_argument("record_limits", record_limits, RecordMemoryLimits, None) or RecordMemoryLimits(),
         checked_argument("origin", origin, Origin, None) or Origin(),
     )
@@ -170,7 +173,7 @@ class _Served:
         arguments = params.arguments or {}
         if params.name == _CONTEXT:
             about = arguments.get("about") or ""
-            if set(arguments) - {"about"} or not isinstance(about, str):
+            if not isinstance(about, str):
                 return _result({"error": "invalid_value", "message": "The one argument is about, a text."}, wrong=True)
             return CallToolResult(content=[TextContent(text=await self._context(about))])
         tool = self._tools.get(params.name)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Self
 
 from anyio import create_memory_object_stream, create_task_group
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
+from mcp_types import (
+    INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 from pydantic import ValidationError
 
 from memshelf.untrusted import is_sound
@@ -20,26 +29,66 @@ __all__ = ["serve"]
 
 _Read = SessionMessage | Exception
 
+_SECONDS = 10
+
 
 async def serve(server: Server[Any]) -> None:
-    """Answer until the client hangs up."""
+    """Answer until the client hangs up, and then what it had asked before: the SDK would drop that, half done."""
     async with stdio_server() as (read, write), create_task_group() as tasks:
         sender, receiver = create_memory_object_stream[_Read]()
-        tasks.start_soon(_relay, read, sender, write)
-        await server.run(receiver, write, server.create_initialization_options())
+        answers = _Answers(write)
+        tasks.start_soon(_relay, read, sender, answers)
+        await server.run(receiver, answers, server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
-async def _relay(
-    read: AsyncIterable[_Read], sender: MemoryObjectSendStream[_Read], write: Any
-) -> None:  # Any: SDK's own
+class _Answers:
+    """The stream of what is written, which knows what is still to be answered."""
+
+    def __init__(self, write: Any) -> None:  # Any: a stream of the SDK's own
+        self._write = write
+        self._asked: set[int | str] = set()
+        self._changed = asyncio.Condition()
+
+    def expect(self, message: object) -> None:
+        if isinstance(message, JSONRPCRequest):
+            self._asked.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._asked.discard((message.params or {}).get("requestId", ""))
+
+    async def all(self) -> None:
+        """Wait until nothing is left to be answered, as long as somebody may be expected to wait for it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SECONDS), self._changed:
+                await self._changed.wait_for(lambda: not self._asked)
+
+    async def send(self, item: SessionMessage) -> None:
+        await self._write.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
+            self._asked.discard(item.message.id)
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def aclose(self) -> None:
+        await self._write.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+async def _relay(read: AsyncIterable[_Read], sender: MemoryObjectSendStream[_Read], answers: _Answers) -> None:
     """Refuse what the SDK drops without a word, which would leave the client waiting for an answer."""
     async with sender:
         async for item in read:
             if isinstance(item, ValidationError) and (refusal := _refusal(item)) is not None:
-                await write.send(SessionMessage(refusal))
+                await answers.send(SessionMessage(refusal))
             else:
+                answers.expect(item.message if isinstance(item, SessionMessage) else None)
                 await sender.send(item)
+        await answers.all()
 
 
 def _refusal(unread: ValidationError) -> JSONRPCError | None:
