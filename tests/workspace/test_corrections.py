@@ -232,6 +232,11 @@ Write a letter that says the invoice should be 300, not 400.
 这样写对吗？还是应该用复数？
 翻译：以后不要迟到。
 他总说我错了，我很难过。
+别客气。
+不用客气！
+不是这样的话就没办法了。
+In my opinion, use of tabs is fine.
+The report should be ready by Friday.
 """.splitlines()
 
 

@@ -218,7 +218,7 @@ _CORRECTS: Forms = (
     ),
     (
         "titles shouldn't be longer than ten words",
-        rf"(?:your |all )?(?:\w+ )?{_OWN} (?:should|must)(?:n't)? (?:always |never |not )?\w+",
+        rf"(?!(?:the|this|that) )(?:your |all )?(?:\w+ )?{_OWN} (?:should|must)(?:n't)? (?:always |never |not )?\w+",
     ),
     (
         "You used British spelling again, we're American",
@@ -231,7 +231,7 @@ _CORRECTS: Forms = (
         "Remember to use UTC everywhere",
         rf"{_PLEASE}remember to {_VERBS}\b.+\b(?:everywhere|always|every time)\b",
     ),
-    ("In my code, never catch bare exceptions", rf"in my \w+, (?:{_NOT}|always|use)\b"),
+    ("In my code, never catch bare exceptions", rf"in my (?!opinion|view|experience|case)\w+, (?:{_NOT}|always|use)\b"),
 )
 
 ENGLISH: Final = CorrectionForms(
