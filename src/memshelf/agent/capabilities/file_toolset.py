@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_ai import RunContext
 
-from memshelf.agent.capabilities.toolset import answered, made_by
+from memshelf.agent.capabilities.toolset import NULL_IS_DEFAULT, answered, made_by
 from memshelf.files.mount import FileMount
 from memshelf.files.tools import MOST_LINES, FileTools, failure
 from memshelf.limits import FileMemoryLimits
@@ -26,17 +26,17 @@ class FileCalls:
         self._format = limits.format
         self._origin = origin
 
-    async def view(self, memory: str, path: str = "") -> Json:
+    async def view(self, memory: str, path: Annotated[str, NULL_IS_DEFAULT] = "") -> Json:
         return await self._answer(self._tools.view(memory, path))
 
     async def grep(
         self,
         memory: str,
         pattern: str,
-        path: str = "",
-        regex: bool = False,
-        case_sensitive: bool = False,
-        limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 50,
+        path: Annotated[str, NULL_IS_DEFAULT] = "",
+        regex: Annotated[bool, NULL_IS_DEFAULT] = False,
+        case_sensitive: Annotated[bool, NULL_IS_DEFAULT] = False,
+        limit: Annotated[int, Field(ge=1, le=MOST_LINES), NULL_IS_DEFAULT] = 50,
     ) -> Json:
         return await self._answer(
             self._tools.grep(memory, pattern, path, regex=regex, case_sensitive=case_sensitive, limit=limit)

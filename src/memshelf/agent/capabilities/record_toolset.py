@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from pydantic_ai import RunContext
 
-from memshelf.agent.capabilities.toolset import answered, made_by
+from memshelf.agent.capabilities.toolset import NULL_IS_DEFAULT, answered, made_by
 from memshelf.limits import RecordMemoryLimits
 from memshelf.mounted import Json
 from memshelf.origin import Origin
@@ -17,9 +17,6 @@ from memshelf.records.mount import RecordMount
 from memshelf.records.tools import MOST_FOUND, MOST_LISTED, RecordTools, failure
 
 __all__ = ["RecordCalls"]
-
-# A model that hands the last page's `next_cursor` on, which is null, or fills in null for what it leaves out.
-_Cursor: TypeAlias = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
 
 class RecordCalls:
@@ -29,11 +26,16 @@ class RecordCalls:
         self._tools = RecordTools(mounts, limits)
         self._origin = replace(origin, kind="agent")
 
-    async def search(self, memory: str, query: str, limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5) -> Json:
+    async def search(
+        self, memory: str, query: str, limit: Annotated[int, Field(ge=1, le=MOST_FOUND), NULL_IS_DEFAULT] = 5
+    ) -> Json:
         return await answered(self._tools.search(memory, query, limit=limit), failure)
 
     async def list(
-        self, memory: str, limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 20, cursor: _Cursor = ""
+        self,
+        memory: str,
+        limit: Annotated[int, Field(ge=1, le=MOST_LISTED), NULL_IS_DEFAULT] = 20,
+        cursor: Annotated[str, NULL_IS_DEFAULT] = "",
     ) -> Json:
         return await answered(self._tools.list(memory, limit=limit, cursor=cursor), failure)
 

@@ -8,16 +8,28 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
+from pydantic import BeforeValidator
 from pydantic_ai import FunctionToolset, ModelResponse, RunContext, Tool, ToolDefinition, ToolFailed
+from pydantic_core import PydanticUseDefault
 
 from memshelf.agent.permissions import TOOL_ID
 from memshelf.errors import MemoryStoreError
 from memshelf.mounted import Json, MemoryTool
 from memshelf.origin import Origin
 
-__all__ = ["Parameters", "answered", "described", "made_by", "toolset"]
+__all__ = ["NULL_IS_DEFAULT", "Parameters", "answered", "described", "made_by", "toolset"]
 
 Key = TypeVar("Key", bound=str)
+
+
+def _given(value: object) -> object:
+    if value is None:
+        raise PydanticUseDefault
+    return value
+
+
+NULL_IS_DEFAULT = BeforeValidator(_given)
+"""For every argument with a default: some models fill in null for what they leave out."""
 
 Parameters: TypeAlias = Mapping[Key, Mapping[str, str]]
 """What each parameter of each tool means."""

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 from pydantic_ai import FunctionToolset, RunContext, Tool
 
-from memshelf.agent.capabilities.toolset import answered, described, made_by
+from memshelf.agent.capabilities.toolset import NULL_IS_DEFAULT, answered, described, made_by
 from memshelf.agent.permissions import TOOL_ID
 from memshelf.mounted import Json
 from memshelf.origin import Origin
@@ -56,14 +56,19 @@ class _Calls:
         return await answered(self._tools(ctx).save(title, content, memory_type, description, origin=origin), failure)
 
     async def search(
-        self, ctx: RunContext[object], query: str, limit: Annotated[int, Field(ge=1, le=MOST_ENTRIES)] = 5
+        self,
+        ctx: RunContext[object],
+        query: str,
+        limit: Annotated[int, Field(ge=1, le=MOST_ENTRIES), NULL_IS_DEFAULT] = 5,
     ) -> Json:
         return await answered(self._tools(ctx).search(query, limit), failure)
 
     async def forget(self, ctx: RunContext[object], file: str) -> Json:
         return await answered(self._tools(ctx).forget(file, origin=made_by(ctx, self._origin)), failure)
 
-    async def read(self, ctx: RunContext[object], path: str, offset: Annotated[int, Field(ge=0)] = 0) -> Json:
+    async def read(
+        self, ctx: RunContext[object], path: str, offset: Annotated[int, Field(ge=0), NULL_IS_DEFAULT] = 0
+    ) -> Json:
         return await answered(self._tools(ctx).read(path, offset), failure)
 
     async def rules(self, ctx: RunContext[object], old_string: str, new_string: str) -> Json:
