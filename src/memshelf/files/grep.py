@@ -133,7 +133,8 @@ def _matches(file: FileText, pattern: Pattern, allowance: Allowance) -> Iterator
     allowance.extend(len(file.text))
     if pattern.literal and allowance.match(pattern.compiled, file.text) is None:
         return
-    for number, line in enumerate(file.text.split("\n"), start=1):
+    # After the end of the last line there is no other one, which `^$` would find.
+    for number, line in enumerate(file.text.removesuffix("\n").split("\n") if file.text else (), start=1):
         line = line.removesuffix("\r")
         if (match := allowance.match(pattern.compiled, line)) is not None:
             yield GrepMatch(file.path, number, _excerpt(line, *match.span()), file.version)

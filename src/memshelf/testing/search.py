@@ -51,6 +51,10 @@ class SearchableFileStoreContract(StoreContract):
         assert [match.line for match in found] == [1, 2]
         found, _ = await store.search(r"a\s+t", regex=True, case_sensitive=False, path="", limit=10)
         assert found == []
+        await put(store, "b", "one\n\n")
+        await put(store, "c", "")
+        found, _ = await store.search("^$", regex=True, case_sensitive=False, path="", limit=10)
+        assert [(match.path, match.line) for match in found] == [("b", 2)], "a file's last line ends at its newline"
         await refused("invalid_pattern", store.search("(", regex=True, case_sensitive=False, path="", limit=1))
         await refused("invalid_pattern", store.search("", regex=False, case_sensitive=False, path="", limit=1))
 
