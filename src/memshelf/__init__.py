@@ -101,6 +101,10 @@ if TYPE_CHECKING:  # what `_HOMES` below says, for type checkers; `as` makes a n
         RecordMemoryLimits as RecordMemoryLimits,
     )
     from memshelf.mcp.server import mcp_server as mcp_server
+    from memshelf.mounts.mirror import (
+        Mirror as Mirror,
+        MirrorReport as MirrorReport,
+    )
     from memshelf.origin import Origin as Origin
     from memshelf.records.backends.in_process import InProcessRecordStore as InProcessRecordStore
     from memshelf.records.backends.mem0 import (
@@ -191,6 +195,7 @@ _HOMES = {
     "memshelf.files.protocol": ("FileStore", "HistoryFileStore", "SearchableFileStore"),
     "memshelf.limits": ("FileFormat", "FileMemoryLimits", "RecordMemoryLimits"),
     "memshelf.mcp.server": ("mcp_server",),
+    "memshelf.mounts.mirror": ("Mirror", "MirrorReport"),
     "memshelf.origin": ("Origin",),
     "memshelf.records.backends.in_process": ("InProcessRecordStore",),
     "memshelf.records.backends.mem0": ("MEM0_OSS", "MEM0_PLATFORM"),

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     HostedFiles: TypeAlias = MemoryStoreFileStore | PlatformFileStore
 
-__all__ = ["Api", "extension", "hosted", "memory_argument", "store_argument"]
+__all__ = ["FORMAT", "Api", "extension", "hosted", "memory_argument", "store_argument"]
 
 Params = ParamSpec("Params")
 
-_FORMAT = FileFormat(max_file_bytes=StoreLimits().content_bytes, path_bytes=StoreLimits().path_bytes - 1)
+FORMAT = FileFormat(max_file_bytes=StoreLimits().content_bytes, path_bytes=StoreLimits().path_bytes - 1)
 _LOCAL = "http://memshelf.local"
 _CODES: Mapping[str, ErrorCode] = {
     "memory_path_conflict_error": "already_exists",
@@ -225,7 +225,7 @@ async def _run(place: _Place, command: Callable[..., Awaitable[None]], args: Any
     if place.url is not None and place.key is not None:
         with in_words_of_options(base_url="--url", api_key="--key"):
             connection = connections.Connection(place.url, place.key, headers=headers)
-        opening = functools.partial(open_memory_store, place.url, place.key, headers=headers, format=_FORMAT)
+        opening = functools.partial(open_memory_store, place.url, place.key, headers=headers, format=FORMAT)
         try:
             await command(Api(connection, opening), *args, **kwargs)
         finally:
@@ -234,7 +234,7 @@ async def _run(place: _Place, command: Callable[..., Awaitable[None]], args: Any
     async with _local(place) as client:
 
         async def files_of(store: str) -> HostedFiles:
-            return MemoryStoreFileStore(_LOCAL, "local", store, client=client, format=_FORMAT)
+            return MemoryStoreFileStore(_LOCAL, "local", store, client=client, format=FORMAT)
 
         connection = connections.Connection(_LOCAL, "local", client=client, timeout=600)
         await command(Api(connection, files_of), *args, **kwargs)

@@ -54,7 +54,7 @@ class _Commands(click.Group):
             "serve": ("serve",),
             "keys": ("keys",),
             "verify": ("serve",),
-            "stores": ("stores", "archives"),
+            "stores": ("stores", "archives", "mirror"),
             "memories": ("memories", "archives", "erase"),
             "versions": ("versions",),
             "completion": ("completion",),

@@ -21,8 +21,8 @@ class Exclusive:
     alike, and ends with the process that holds it. It is opened anew each time, so a forked child shares none.
     """
 
-    KEPT = frozenset({_LOCK, _IGNORE})
-    """What the control directory always has."""
+    KEPT = frozenset({_LOCK, _IGNORE, "mirror", "mirror.new"})
+    """What the control directory always has, and what a mirror keeps there."""
 
     __slots__ = ("_create", "_disk", "_durable", "_lock", "_path", "control", "root")
 
