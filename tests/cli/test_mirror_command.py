@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from memshelf import MemoryStoreError, Mirror
+
 SECONDS = 60
 
 
@@ -68,6 +70,35 @@ def test_many_files_that_are_gone_are_deleted_if_that_is_said(at):
         Path(f"here/{n}.md").unlink()
     assert "12 files of the store are gone here" in at("stores", "mirror", "Notes", "here", code=1).err
     assert at("stores", "mirror", "Notes", "here", "--delete-many").text.count("deleted in the store\t") == 12
+
+
+def test_many_files_that_are_gone_from_the_store_stay_here_until_that_is_said(at):
+    at("memories", "create", "Notes", "/b.md", "-", stdin=b"x")
+    at("stores", "mirror", "Notes", "here")
+    for path in ("/b.md", "/prefs/tea.md"):
+        at("memories", "delete", "Notes", path, "--yes")
+    assert "2 files are gone from the store" in at("stores", "mirror", "Notes", "here", code=1).err
+    assert Path("here/b.md").exists()
+    assert at("stores", "mirror", "Notes", "here", "--delete-many").text.count("removed here\t") == 2
+
+
+def test_a_wrong_id_leaves_no_directory_behind(at):
+    assert "no memory store memstore_typo" in at("stores", "mirror", "memstore_typo", "here", code=3).err
+    assert not Path("here").exists()
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)])
+def test_watching_says_why_it_waits_and_steers_no_terminal(at, monkeypatch, json):
+    answers = [MemoryStoreError("unavailable", "busy\x1b[2J")] * 2 + [MemoryStoreError("forbidden", "the key")]
+
+    async def sync(*_, **__):
+        raise answers.pop(0)
+
+    monkeypatch.setattr(Mirror, "sync", sync)
+    done = at("stores", "mirror", "Notes", "here", "--watch", "0.1", *json, code=1)
+    assert done.err.startswith("unavailable: busy\\x1b[2J\n")
+    assert done.err.count("busy") == 1
+    assert "pulled" not in done.text
 
 
 def test_watching_goes_on_until_ctrl_c(at):

@@ -322,8 +322,8 @@ async def test_what_was_done_before_a_failure_is_reported_by_the_error_and_kept(
     store = InProcessFileStore()
     for path in ("a.md", "b.md"):
         await put(store, path, "first")
-    with pytest.raises(MemoryStoreError, match="gone") as failed:
-        await Mirror(_Stopping(store, 2, after=True), here, name="notes").sync()
+    with pytest.raises(MemoryStoreError, match=r"\.md: gone") as failed:
+        await Mirror(_Stopping(store, 3, after=True), here, name="notes").sync()
     assert failed.value.code == "unavailable"
     assert len((await Mirror(store, here, name="notes").sync()).pulled) == 1
 
@@ -409,6 +409,150 @@ async def test_a_conflict_that_was_half_done_makes_no_second_copy(here, monkeypa
             await Mirror(store, here, name="notes").sync()
     report = await Mirror(store, here, name="notes").sync()
     assert on_disk(here) == {"a.md": "theirs", report.conflicts["a.md"]: "mine"}
+
+
+async def test_a_first_one_that_is_killed_needs_no_adopting(here, monkeypatch):
+    store = InProcessFileStore()
+    for path in ("a.md", "b.md"):
+        await put(store, path, "first")
+    keep = Mirror._keep
+
+    def killed(self, alike):
+        if alike:
+            raise KeyboardInterrupt
+        keep(self, alike)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mirror, "_keep", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await Mirror(store, here, name="notes").sync()
+    assert len(on_disk(here)) == 2
+    assert not (await Mirror(store, here, name="notes").sync()).changed
+
+
+async def test_a_memory_that_is_not_there_leaves_no_directory_behind(here):
+    class Missing:
+        async def list(self):
+            raise MemoryStoreError("memory_deleted", "no such store")
+
+    with pytest.raises(MemoryStoreError, match="no such store"):
+        await Mirror(Missing(), here, name="typo").sync()  # type: ignore[arg-type]
+    assert not here.exists()
+
+
+async def test_patience_lasts_until_the_next_sync_also_if_this_one_looks_twice(here):
+    store = InProcessFileStore()
+    mirror = Mirror(store, here, name="notes")
+    for path in ("a.md", "b.md"):
+        await put(store, path, "first")
+    await mirror.sync(patient=True)
+    (here / "a.md").unlink()
+    (here / "b.md").write_text("mine")
+    await put(store, "b.md", "theirs")
+    report = await mirror.sync(patient=True)
+    assert (list(report.conflicts), report.deleted) == (["b.md"], [])
+    assert (await mirror.sync(patient=True)).deleted == ["a.md"]
+
+
+async def test_who_is_writing_into_a_file_goes_on_in_the_copy(store, here, mirror):
+    await put(store, "a.md", "first")
+    await mirror.sync()
+    await put(store, "a.md", "theirs")
+    with (here / "a.md").open("w") as editor:
+        editor.write("half ")
+        editor.flush()
+        copy = (await mirror.sync()).conflicts["a.md"]
+        editor.write("and half")
+    assert (await mirror.sync()).pushed == [copy]
+    assert await texts(store) == on_disk(here) == {"a.md": "theirs", copy: "half and half"}
+
+
+async def test_many_files_that_vanish_from_the_memory_are_kept_here(store, here, mirror):
+    every = {f"{n:02}.md": str(n) for n in range(20)}
+    for path, text in every.items():
+        await put(store, path, text)
+    await mirror.sync()
+    gone = sorted(every)[:9]
+    for path in gone:
+        await drop(store, path)
+    (here / "00.md").write_text("mine")
+    await drop(store, "19.md")
+    report = await mirror.sync()
+    assert (report.pushed, sorted(report.held_here), report.removed) == (["00.md"], [*gone[1:], "19.md"], [])
+    assert len(on_disk(here)) == 20
+    report = await mirror.sync(delete_many=True)
+    assert (sorted(report.removed), report.held_here) == ([*gone[1:], "19.md"], [])
+    assert await texts(store) == on_disk(here)
+
+
+async def test_a_memory_that_has_nothing_any_more_empties_no_directory(store, here, mirror):
+    for path in ("a.md", "b.md"):
+        await put(store, path, "first")
+    await mirror.sync()
+    for path in ("a.md", "b.md"):
+        await drop(store, path)
+    report = await mirror.sync()
+    assert (report.held_here, report.removed) == (["a.md", "b.md"], [])
+    assert sorted((await mirror.sync(delete_many=True)).removed) == ["a.md", "b.md"]
+
+
+async def test_what_is_no_text_any_more_in_the_memory_is_not_taken_for_deleted(tmp_path, here):
+    memory = DirectoryFileStore(tmp_path / "memory")
+    for path in ("a.md", "b.md"):
+        await put(memory, path, "first")
+    await Mirror(memory, here, name="notes").sync()
+    (tmp_path / "memory" / "a.md").write_bytes("茶".encode("gb18030"))
+    report = await Mirror(memory, here, name="notes").sync()
+    assert (report.removed, [*report.refused]) == ([], ["a.md"])
+    assert "not UTF-8" in report.refused["a.md"]
+    assert on_disk(here) == {"a.md": "first", "b.md": "first"}
+
+
+async def test_a_lost_reply_is_made_up_for_at_once(here):
+    store = InProcessFileStore()
+    await Mirror(store, here, name="notes").sync()
+    (here / "a.md").write_text("mine")
+
+    class Losing:
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        async def write(self, path, text, *, expected, origin):
+            await store.write(path, text, expected=expected, origin=origin)
+            raise MemoryStoreError("write_unconfirmed", "lost")
+
+    assert (await Mirror(Losing(), here, name="notes").sync()).refused == {}
+    (here / "a.md").write_text("mine, and more")
+    assert (await Mirror(store, here, name="notes").sync()).pushed == ["a.md"]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "[" * 100_000,
+        "[]",
+        '{"name": "notes", "files": 7}',
+        '{"name": "notes", "files": {"a.md": ["1", "2", "3"]}}',
+        '{"name": "notes", "files": {"a.md": [null, "2"]}}',
+        '{"name": 7, "files": {}}',
+    ],
+)
+async def test_a_damaged_mark_is_none(here, damaged):
+    store = InProcessFileStore()
+    await put(store, "a.md", "first")
+    await Mirror(store, here, name="notes").sync()
+    (here / ".memshelf" / "mirror").write_text(damaged)
+    with pytest.raises(MemoryStoreError, match="mirrors no memory yet"):
+        await Mirror(store, here, name="notes").sync()
+
+
+async def test_a_sync_that_changes_nothing_writes_nothing(store, here, mirror):
+    await put(store, "a.md", "first")
+    await mirror.sync()
+    mark = here / ".memshelf" / "mirror"
+    before = mark.stat().st_ino, mark.stat().st_mtime_ns
+    await mirror.sync()
+    assert (mark.stat().st_ino, mark.stat().st_mtime_ns) == before
 
 
 async def test_arguments_are_checked(store, here):

@@ -22,7 +22,7 @@ __all__: list[str] = []
 @json_option
 @click.option("--read-only", is_flag=True, help="Write nothing to the store.")
 @click.option("--adopt", is_flag=True, help="Take a DIR that has files already; they go to the store.")
-@click.option("--delete-many", is_flag=True, help="Delete in the store however many files are gone from DIR.")
+@click.option("--delete-many", is_flag=True, help="Delete however many files are gone from the other side.")
 @click.option(
     "--watch",
     metavar="SECONDS",
@@ -71,12 +71,12 @@ async def mirror(
         while True:
             try:
                 report = await mirrored.sync(delete_many=delete_many, patient=watch is not None)
-                left = _left(report)
+                left, failed = _left(report), False
             except MemoryStoreError as error:
                 if watch is None or error.code != "unavailable":
                     raise
-                report, left = MirrorReport(), [str(error)]
-            if as_json:
+                report, left, failed = MirrorReport(), [render.visible_line(str(error))], True
+            if as_json and not failed:
                 if report.changed or left != told or watch is None:
                     render.document(asdict(report))
             else:
@@ -113,6 +113,11 @@ def _left(report: MirrorReport) -> list[str]:
     if report.held:
         lines.append(
             f"{render.counted(len(report.held), 'file')} of the store are gone here, and were not deleted there: "
+            "--delete-many deletes them."
+        )
+    if report.held_here:
+        lines.append(
+            f"{render.counted(len(report.held_here), 'file')} are gone from the store, and were not deleted here: "
             "--delete-many deletes them."
         )
     return lines

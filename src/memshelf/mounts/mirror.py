@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -30,8 +31,7 @@ _PASSES = 3
 _AT_ONCE = 16
 _FEW = 8
 _STOPS: frozenset[ErrorCode] = frozenset({"unavailable", "memory_deleted", "unknown_memory"})
-_MOVED: frozenset[ErrorCode] = frozenset({"version_mismatch", "already_exists", "not_found"})
-_FOREIGN = "What is here now is no text of a memory."
+_LOOK_AGAIN: frozenset[ErrorCode] = frozenset({"version_mismatch", "already_exists", "not_found", "write_unconfirmed"})
 _UNSENT = "It was changed here, and the mirror is read-only."
 
 Sides: TypeAlias = tuple[str | None, str | None]
@@ -40,7 +40,8 @@ Sides: TypeAlias = tuple[str | None, str | None]
 
 @dataclass(slots=True)
 class MirrorReport:
-    """What one `Mirror.sync` did, by path. All but `refused` and `held` are alike on both sides now."""
+    """What one `Mirror.sync` did, by path. All others are alike on both sides now than those that are `refused`, `held`
+    or `held_here`."""
 
     pulled: list[str] = field(default_factory=list)
     """Written here as they are in the memory."""
@@ -56,6 +57,8 @@ class MirrorReport:
     """Left as they are on both sides, and why."""
     held: list[str] = field(default_factory=list)
     """Removed here and still in the memory, as they are so many at once."""
+    held_here: list[str] = field(default_factory=list)
+    """Deleted in the memory and still here, as they are so many at once."""
 
     @property
     def changed(self) -> bool:
@@ -73,8 +76,9 @@ class Mirror(Closes):
       is kept beside it, as `NAME.conflict-XXXXXXXX.EXT`. What was changed on one side and deleted on the other comes
       back. A change that comes between is seen in the next pass, or by the next `sync`.
     * **Deletions** are passed on if the other side is as it was. More than 8 files, and more than a quarter of all,
-      that vanish here at once are `held`, as a disk that is not mounted looks alike; `delete_many` passes them on. If
-      all files are gone, they are fetched anew.
+      that vanish at once from one side are held on the other, as a disk that is not mounted, or a database that was
+      restored, looks alike; `delete_many` passes them on. If several are all that there was here, they are fetched
+      anew; if they are all that the memory had, they are held.
     * With `access="read"` nothing is written to the memory; what is changed here is `refused`, and kept as a conflict
       once the memory has something newer.
     * **Left alone**: what is no file of a memory (`DirectoryFileStore` tells), and new files here whose names, or
@@ -117,14 +121,17 @@ class Mirror(Closes):
         `patient`: a file that is gone here is deleted in the memory only if it was gone in the last `sync` of this
         object already, as some editors remove a file for a moment to write it.
         """
-        alike = await self._begin()
+        kept = await self._begin()
+        alike = dict(kept)
         report = MirrorReport()
+        missing = self._missing if patient else None
         try:
             for _ in range(_PASSES):
-                if not await self._pass(alike, report, delete_many=delete_many, patient=patient):
+                if not await self._pass(alike, report, delete_many=delete_many, missing=missing):
                     break
         finally:
-            await asyncio.to_thread(self._keep, alike)
+            if alike != kept:
+                await asyncio.to_thread(self._keep, alike)
         return report
 
     async def _begin(self) -> dict[str, Sides]:
@@ -135,23 +142,29 @@ class Mirror(Closes):
                 raise MemoryStoreError(
                     "conflict", f"{self._directory} has files and mirrors no memory yet: choose another, or adopt them."
                 )
+            await self._store.list()  # or the directory would be said to mirror a memory that is not there
+            await asyncio.to_thread(self._keep, {})
             return {}
         name, alike = kept
         if name != self._name:
             raise MemoryStoreError("conflict", f"{self._directory} mirrors another memory: {name}.")
         return alike
 
-    async def _pass(self, alike: dict[str, Sides], report: MirrorReport, *, delete_many: bool, patient: bool) -> bool:
-        """Whether there may be more to do at once."""
+    async def _pass(
+        self, alike: dict[str, Sides], report: MirrorReport, *, delete_many: bool, missing: Collection[str] | None
+    ) -> bool:
+        """Whether there may be more to do at once. What is gone here, and was not `missing` before, is waited for."""
         here = {each.path: each.version for each in await self._files.list()}
         there = {each.path: each.version for each in await self._store.list()}
         if len(alike) > 1 and not here:  # the directory was lost, which is no wish to delete
             alike.clear()
-        away = [path for path in alike if path not in here and path in there]
-        gone = [path for path in away if await self._is_gone(path)]
-        report.held = gone if self._writes and not delete_many and len(gone) > max(_FEW, len(alike) // 4) else []
-        report.refused = dict.fromkeys(set(away).difference(gone), _FOREIGN)
-        left = {*report.held, *report.refused, *(set(gone).difference(self._missing) if patient else ())}
+        gone = [path for path, (_, before) in sorted(alike.items()) if path not in here and there.get(path) == before]
+        lost = [path for path, (before, _) in sorted(alike.items()) if path not in there and here.get(path) == before]
+        most = len(alike) if delete_many else max(_FEW, len(alike) // 4)
+        report.held = gone if self._writes and len(gone) > most else []
+        report.held_here = lost if len(lost) > (most if there or delete_many else 1) else []
+        report.refused = {}
+        left = {*report.held, *report.held_here, *(set(gone).difference(missing) if missing is not None else ())}
         self._missing = gone
         work = _Work(self._files, self._store, self._origin, self._writes, alike, report)
         paths = [
@@ -164,20 +177,14 @@ class Mirror(Closes):
         await work.settle({path: (here.get(path), there.get(path)) for path in paths})
         return work.again
 
-    async def _is_gone(self, path: str) -> bool:
-        """Whether nothing is at the path: what a listing leaves out may also be a file that is no text any more."""
-        try:
-            await self._files.read(path)
-        except MemoryStoreError as error:
-            return error.code == "not_found"
-        return False
-
     def _kept(self) -> tuple[str, dict[str, Sides]] | None:
         try:
             kept = json.loads(self._mark.read())
-            return str(kept["name"]), {path: (here, there) for path, (here, there) in kept["files"].items()}
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):  # there is none, or it is damaged
+            name, files = kept["name"], {path: (here, there) for path, (here, there) in kept["files"].items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):  # none, or a damaged one
             return None
+        sound = all(isinstance(version, str) for versions in (*files.values(), [name]) for version in versions)
+        return (name, files) if sound else None
 
     def _keep(self, alike: Mapping[str, Sides]) -> None:
         try:
@@ -225,8 +232,8 @@ class _Work:
                 alike = await self._made_alike(path, here, there)
             except MemoryStoreError as error:
                 if error.code in _STOPS:
-                    self._stopped = error
-                self.again |= error.code in _MOVED
+                    self._stopped = MemoryStoreError(error.code, f"{path}: {error.message}")
+                self.again |= error.code in _LOOK_AGAIN
                 self._report.refused[path] = str(error)
                 return
             if alike == (None, None):
@@ -240,10 +247,12 @@ class _Work:
         if here is None and there is None:
             return None, None
         if here is not None and there is None and here == here_before:
+            await _require_gone(self._store, path)
             await self._files.delete(path, expected=here, origin=self._origin)
             self._report.removed.append(path)
             return None, None
         if there is not None and here is None and there == there_before and self._writes:
+            await _require_gone(self._files, path)
             await self._store.delete(path, expected=there, origin=self._origin)
             self._report.deleted.append(path)
             return None, None
@@ -255,9 +264,8 @@ class _Work:
         mine = await self._files.read(path)
         if mine.text == theirs.text:
             return mine.version, theirs.version
-        copy = await self._copied(mine)
-        sides = await self._pull(theirs, mine.version)
-        self._report.conflicts[path] = copy
+        self._report.conflicts[path], sides = await self._both_kept(mine, theirs)
+        self.again = True
         return sides
 
     async def _push(self, path: str, there: str | None) -> Sides | None:
@@ -274,21 +282,42 @@ class _Work:
         self._report.pulled.append(theirs.path)
         return version, theirs.version
 
-    async def _copied(self, mine: FileText) -> str:
-        """The path of a copy. It is named after what it holds, so that a second try makes no second one."""
-        directory, slash, name = mine.path.rpartition("/")
-        stem, dot, suffix = name.rpartition(".")
-        if not stem:  # a name without a suffix, or that begins with its only dot
-            stem, dot, suffix = name, "", ""
-        mark = "".join(char for char in mine.version if char.isalnum())[-8:]
-        copy = f"{directory}{slash}{stem}.conflict-{mark}{dot}{suffix}"
+    async def _both_kept(self, mine: FileText, theirs: FileText) -> tuple[str, Sides]:
+        """Put theirs in the place of mine, which is moved: who is still writing into it goes on in the copy."""
+        path, copy = mine.path, _copy_of(mine)
         try:
-            await self._files.write(copy, mine.text, expected=None, origin=self._origin)
+            await self._files.move(path, copy, expected=mine.version, origin=self._origin)
         except MemoryStoreError as error:
             if error.code != "already_exists" or error.current is None or error.current.text != mine.text:
                 raise
-        self.again = True
-        return copy
+            return copy, await self._pull(theirs, mine.version)
+        try:
+            return copy, await self._pull(theirs, None)
+        except MemoryStoreError:
+            with suppress(MemoryStoreError):  # somebody has put another in its place
+                await self._files.move(copy, path, expected=mine.version, origin=self._origin)
+            raise
+
+
+def _copy_of(file: FileText) -> str:
+    """The path of a copy. It is named after what it holds, so that a second try makes no second one."""
+    directory, slash, name = file.path.rpartition("/")
+    stem, dot, suffix = name.rpartition(".")
+    if not stem:  # a name without a suffix, or that begins with its only dot
+        stem, dot, suffix = name, "", ""
+    mark = "".join(char for char in file.version if char.isalnum())[-8:]
+    return f"{directory}{slash}{stem}.conflict-{mark}{dot}{suffix}"
+
+
+async def _require_gone(files: FileStore, path: str) -> None:
+    """Refuse to take for deleted what a listing leaves out though it is there: what is no text any more."""
+    try:
+        await files.read(path)
+    except MemoryStoreError as error:
+        if error.code == "not_found":
+            return
+        raise
+    raise MemoryStoreError("version_mismatch", f"{path} is there again.")
 
 
 def _is_private(path: str) -> bool:
