@@ -251,3 +251,11 @@ def test_what_is_no_memory_store_is_unavailable(run):
 def test_it_runs_as_a_program():
     assert program("stores", "--help").code == 0
     assert b"undo" in program("stores", "--help").out
+
+
+def test_a_memory_takes_as_much_as_a_store_does(at, notes):
+    most = b"x" * 102_400
+    at("memories", "create", notes, "/a.md", stdin=most)
+    at("memories", "update", notes, "/a.md", stdin=b"y" + most[1:])
+    assert at("memories", "view", notes, "/a.md").out == b"y" + most[1:]
+    assert "102400" in at("memories", "create", notes, "/b.md", stdin=most + b"x", ok=False).err

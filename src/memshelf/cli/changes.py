@@ -221,11 +221,10 @@ async def _delete(store: Store, path: str, version: str) -> None:
         raise
 
 
-def content_of(content: str | None, source: str | None) -> str:
-    """The text to store: the argument, the file, or standard input, at most as long as a file may be."""
+def content_of(content: str | None, source: str | None, most: int = _LIMITS.format.max_file_bytes) -> str:
+    """The text to store: the argument, the file, or standard input, at most as long as a file may be, in bytes."""
     if content is not None and source is not None:
         raise click.UsageError("Give the content as an argument or with --file, not both.")
-    most = _LIMITS.format.max_file_bytes
     return typed_or_piped(content, "A memory file", most, too_large="too_large", not_text="invalid_file", source=source)
 
 

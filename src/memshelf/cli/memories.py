@@ -9,7 +9,7 @@ import click
 from memshelf.cli import render, times
 from memshelf.cli.changes import content_of, content_option
 from memshelf.cli.command import CommandGroup, TextCommand, confirmed, json_option, text, yes_option
-from memshelf.cli.hosted import Api, extension, hosted, memory_argument, store_argument
+from memshelf.cli.hosted import FORMAT, Api, extension, hosted, memory_argument, store_argument
 from memshelf.errors import MemoryStoreError
 from memshelf.mounted import Json
 
@@ -104,7 +104,7 @@ async def create(api: Api, store: str, path: str, content: str | None, *, source
       memshelf memories create Notes /prefs/tea.md "Likes green tea."
       memshelf memories create Notes /plan.md --file plan.md
     """
-    body = {"path": path, "content": content_of(content, source)}
+    body = {"path": path, "content": content_of(content, source, FORMAT.max_file_bytes)}
     created = await api.change("POST", f"{await api.store(store)}/memories", body)
     _show(created, "Created", as_json=as_json)
 
@@ -141,7 +141,7 @@ async def update(
     """
     body: Json = {} if move_to is None else {"path": move_to}
     if move_to is None or content is not None or source is not None:
-        body["content"] = content_of(content, source)
+        body["content"] = content_of(content, source, FORMAT.max_file_bytes)
         if (
             body["content"] == "" and content in (None, "-") and source is None
         ):  # whatever was to write there has failed
