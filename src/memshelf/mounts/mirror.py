@@ -73,7 +73,7 @@ class Mirror(Closes):
       time, such as a store's id: with another one, `sync` is a `conflict`. So it is for a directory that has files and
       mirrors nothing yet, unless `adopt` is set: then its files go to the memory, where there are none at their paths.
     * **Nothing written is lost.** A file that was changed on both sides gets the memory's text; the text that was here
-      is kept beside it, as `NAME.conflict-XXXXXXXX.EXT`. What was changed on one side and deleted on the other comes
+      is kept beside it, as `NAME.conflict-1f2e3d4c.EXT`. What was changed on one side and deleted on the other comes
       back. A change that comes between is seen in the next pass, or by the next `sync`.
     * **Deletions** are passed on if the other side is as it was. More than 8 files, and more than a quarter of all,
       that vanish at once from one side are held on the other, as a disk that is not mounted, or a database that was
